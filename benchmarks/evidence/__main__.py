@@ -137,8 +137,9 @@ def _read(asked: argparse.Namespace) -> None:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    for name in sets.STUDY:
-        print(f"{name:20} {sets.task_of(name):8} {sets.size_of(name):7} {sets.TITLES[name]}")
+    for name in (*sets.STUDY, *sets.TABLES):
+        title = sets.TITLES.get(name, name)
+        print(f"{name:20} {sets.task_of(name):8} {sets.size_of(name):7} {title}")
     for method in methods.registry().values():
         print(f"{method.name:28} {method.group:9} {method.inputs:12} {method.settings}")
 

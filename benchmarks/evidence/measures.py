@@ -35,6 +35,13 @@ def log_loss(codes: NDArray[np.intp], probabilities: Array) -> float:
     return float(-np.mean(np.log(np.clip(p, 1e-15, 1.0))))
 
 
+def area_above_curve(codes: NDArray[np.intp], probabilities: Array) -> float:
+    """Return one minus the area under the ROC curve of the second of two classes."""
+    from sklearn.metrics import roc_auc_score
+
+    return 1.0 - float(roc_auc_score(codes == 1, probabilities[:, 1]))
+
+
 def calibration_error(codes: NDArray[np.intp], probabilities: Array, bins: int = BINS) -> float:
     """Return the expected calibration error of the most likely class.
 

@@ -135,6 +135,9 @@ def _class_measures(
     if said is None or said.shape != (len(truth), len(classes)) or not np.isfinite(said).all():
         return out
     return out | {
+        "measure": measures.area_above_curve(codes, said)
+        if len(classes) == 2
+        else measures.log_loss(codes, said),
         "log_loss": measures.log_loss(codes, said),
         "ece": measures.calibration_error(codes, said),
     }
@@ -144,7 +147,10 @@ def _number_measures(
     model: Any, X: Any, truth: NDArray[np.float64], predicted: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Return the error and, where the model has intervals, their coverage and relative width."""
-    out: dict[str, Any] = {"error": measures.error_of_numbers(truth, predicted)}
+    out: dict[str, Any] = {
+        "error": measures.error_of_numbers(truth, predicted),
+        "measure": float(np.sqrt(np.mean((truth - predicted) ** 2))),
+    }
     said = _offered(model, "predict_interval", X, coverage=COVERAGE)
     if said is None or said.shape != (len(truth), 2):
         return out

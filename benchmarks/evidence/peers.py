@@ -108,11 +108,12 @@ class NativeCategories:
 
     def fit(self, X: Any, y: Any) -> NativeCategories:
         """Fit a frame."""
-        from benchmarks.evidence.sets import is_number
+        from benchmarks.evidence.sets import is_number, with_dates_expanded
 
+        X = with_dates_expanded(X)
         self.text_ = [name for name in X if not is_number(X[name])]
         self.model.set_params(cat_features=self.text_)
-        self.model.fit(self._columns(X), y)
+        self.model.fit(self._texts(X), y)
         self.classes_ = getattr(self.model, "classes_", None)
         return self
 
@@ -121,6 +122,11 @@ class NativeCategories:
         return self.model.predict(self._columns(X))
 
     def _columns(self, X: Any) -> Any:
+        from benchmarks.evidence.sets import with_dates_expanded
+
+        return self._texts(with_dates_expanded(X))
+
+    def _texts(self, X: Any) -> Any:
         return X.assign(**{name: X[name].astype(object).map(str) for name in self.text_})
 
 

@@ -51,6 +51,7 @@ ROBUST_SETS = tuple(
 
 SET_GROUPS: dict[str, Sequence[str]] = {
     "all": sets.STUDY,
+    "tables": sets.TABLES,
     "thirty": sets.THIRTY,
     "quick": QUICK_SETS,
     "generated": FAMILY_SETS,

@@ -1,7 +1,8 @@
 """The data sets: from a name and a seed to training and test rows, by one rule for all methods.
 
-A name is that of a file, ``spa``, or of a generated family, ``gen_smooth_n1000_d10`` (see
-`benchmarks.evidence.generated`), and may have a change behind it:
+A name is that of a file, ``spa``, of a real table in the folder ``tables``, ``ames``, or of a
+generated family, ``gen_smooth_n1000_d10`` (see `benchmarks.evidence.generated`), and may have a
+change behind it:
 
 ``spa@100``
     the first 100 training rows of the same split;
@@ -36,7 +37,15 @@ Size = Literal["small", "middle", "large"]
 MOST_ROWS = 50_000
 MOST_CELLS = 5_000_000
 LEFT_OUT = frozenset({"split", "instant"})
-REGRESSION = frozenset({"bho", "ccs", "kin8nm", "bike_hour", "protein"})
+REGRESSION = frozenset(
+    (
+        "bho ccs kin8nm bike_hour protein ames carseats chem_scores computers deliveries diamonds "
+        "earnings78 gss_vocab gss_wages inst_eval nmes_visits nox slid_wages solder weather_temp "
+        "yrbss_weight"
+    ).split()
+)
+MOST_LEVELS = 50
+"""Texts of more levels are numbered for peers that take numbers, others become indicators."""
 
 # Names in the order of their rows.
 _SMALL = (
@@ -47,6 +56,19 @@ _MIDDLE = (
     "led spa rae_waveform wav rae_banana opt lan thy rae_ringnorm rae_twonorm kin8nm usp pen"
 ).split()
 _LARGE = "bike_hour mgt let protein adu shu ftc mnist".split()
+
+# Real tables with text, dates and missing values, in the folder "tables".
+_SMALL_TABLES = (
+    "pd_speech carseats solder credit_card leaves hmda ames slid_wages hpc nmes_visits resume"
+).split()
+_MIDDLE_TABLES = "wvs_poverty caravan computers flchain nox lending_club".split()
+_LARGE_TABLES = (
+    "deliveries yrbss_weight covid_tests earnings78 health_insurance weather_temp gss_vocab "
+    "chem_scores rodents gss_wages mpls_stops diamonds inst_eval"
+).split()
+
+TABLES = (*_SMALL_TABLES, *_MIDDLE_TABLES, *_LARGE_TABLES)
+"""Real tables, by their rows."""
 
 STUDY = (*_SMALL, *_MIDDLE, *_LARGE)
 """The sets of the study: all files but those of `SAME_ROWS` and the time series."""
@@ -111,7 +133,9 @@ def base_of(name: str) -> str:
 def size_of(name: str) -> Size:
     """Return how large a set is; what is not a file of the study counts as small."""
     base = base_of(name)
-    return "large" if base in _LARGE else "middle" if base in _MIDDLE else "small"
+    if base in _LARGE or base in _LARGE_TABLES:
+        return "large"
+    return "middle" if base in _MIDDLE or base in _MIDDLE_TABLES else "small"
 
 
 def task_of(name: str) -> Task:
@@ -150,7 +174,7 @@ def split(folder: Path, name: str, seed: int) -> Split:
 
 def load(folder: Path, name: str) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the columns and the target of a file, rows in its order."""
-    table = pd.read_parquet(folder / f"{name}.parquet")
+    table = pd.read_parquet(folder / ("tables" if name in TABLES else "") / f"{name}.parquet")
     y = table.pop("target").to_numpy()
     table = table[[c for c in table.columns if c not in LEFT_OUT and table[c].nunique() > 1]]
     if "dteday" in table:
@@ -166,21 +190,51 @@ def is_number(column: pd.Series) -> bool:
     )
 
 
+def with_dates_expanded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which texts that are dates are numbers, for peers that cannot read them."""
+    columns: dict[str, pd.Series] = {}
+    for name in table:
+        column = table[name]
+        known = column.dropna()
+        if (
+            is_number(column)
+            or not len(known)
+            or not re.match(r"\d{4}-\d\d-\d\d", str(known.iloc[0]))
+        ):
+            columns[name] = column
+            continue
+        when = pd.to_datetime(column, errors="coerce", utc=True)
+        parts = {"year": when.dt.year, "month": when.dt.month, "day": when.dt.day}
+        parts |= {"weekday": when.dt.dayofweek, "hour": when.dt.hour}
+        parts["days"] = (when - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+        columns |= {f"{name} {part}": values.astype(float) for part, values in parts.items()}
+    return pd.DataFrame(columns, index=table.index)
+
+
 def numeric(
     train: pd.DataFrame, test: pd.DataFrame
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return numbers with missing ones filled by the median, categories one-hot, of both parts."""
+    """Return numbers with missing ones filled by the median, categories one-hot, of both parts.
+
+    Dates are expanded; categories of more than `MOST_LEVELS` levels are numbered.
+    """
     columns = []
+    train, test = with_dates_expanded(train), with_dates_expanded(test)
     for name in train:
         a, b = train[name], test[name]
         if is_number(a):
             median = float(a.median())
             columns.append((a.fillna(median).to_numpy(float), b.fillna(median).to_numpy(float)))
             continue
-        a, b = a.astype(str), b.astype(str)
+        a, b = (c.astype(object).map(str) for c in (a, b))
+        levels = sorted(a.unique())
+        if len(levels) > MOST_LEVELS:
+            place = {level: float(i) for i, level in enumerate(levels)}
+            numbered = (c.map(place).fillna(-1.0).to_numpy(float) for c in (a, b))
+            columns.append(tuple(numbered))
+            continue
         columns += [
-            ((a == level).to_numpy(float), (b == level).to_numpy(float))
-            for level in sorted(a.unique())
+            ((a == level).to_numpy(float), (b == level).to_numpy(float)) for level in levels
         ]
     A, B = (np.column_stack([pair[i] for pair in columns]) for i in (0, 1))
     return A, B

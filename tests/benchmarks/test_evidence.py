@@ -693,3 +693,26 @@ def test_the_texts_of_this_repository_are_not_stale():
     file = ROOT / "benchmarks" / "results" / "evidence.jsonl"
     stale = report.write(ROOT, file, check=True)
     assert stale == [], "run: python -m benchmarks.evidence report"
+
+
+def test_dates_are_expanded_and_many_levels_numbered_for_peers_that_take_numbers():
+    days = pd.date_range("2024-01-01", periods=120, freq="D").strftime("%Y-%m-%d")
+    table = pd.DataFrame(
+        {
+            "when": days,
+            "town": [f"town {i:03}" for i in range(120)],
+            "job": ["cook", None] * 60,
+            "pay": np.arange(120.0),
+        }
+    )
+    expanded = sets.with_dates_expanded(table)
+    assert expanded["when weekday"].tolist()[:3] == [0.0, 1.0, 2.0]
+    assert expanded["when days"].diff().dropna().eq(1.0).all()
+    train, test = sets.numeric(table.iloc[:100], table.iloc[100:])
+    assert train.shape[1] == 6 + 1 + 2 + 1
+    assert np.all(test[:, 6] == -1.0) and np.array_equal(train[:, 6], np.arange(100.0))
+
+
+def test_the_field_s_measure_of_two_classes_is_the_area_above_the_curve():
+    codes, sure = np.array([0, 1, 1, 0]), np.array([0.1, 0.4, 0.8, 0.6])
+    assert measures.area_above_curve(codes, np.column_stack([1 - sure, sure])) == 0.25
