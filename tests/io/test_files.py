@@ -20,8 +20,7 @@ from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, GreedyLSSVR, LSSVMRegresso
 from lssvm._core.errors import InvalidInputError
 from lssvm.io import read_header
 from lssvm.io.container import read_container
-from lssvm.io.known import RULES, known
-from lssvm.io.records import parse
+from lssvm.io.schema import schema
 from lssvm.kernels import RBF, FunctionKernel, NonStationary
 from lssvm.tuning import PathSearch
 
@@ -173,7 +172,7 @@ def test_a_file_cannot_name_a_place_to_write_to(tmp_path):
     parameters = dict(header["model"]["fields"]["parameters"]["dict"])
     for change, problem in [
         (parameters | {"device": "elsewhere"}, "parameters that LSSVR does not have"),
-        ({"search": parameters["search"]}, "PathSearch with parts that it does not have"),
+        ({"search": parameters["search"]}, "PathSearch with fields that it does not have"),
     ]:
         header["model"]["fields"]["parameters"]["dict"] = [list(pair) for pair in change.items()]
         (tmp_path / "m").write_bytes(sealed(header, arrays))
@@ -227,26 +226,15 @@ def test_files_have_little_endian_numbers_and_are_the_same_each_time(tmp_path):
     assert (tmp_path / "m").read_bytes() == first
 
 
-def test_the_list_of_classes_is_closed():
-    for name, entry in known().items():
-        assert dataclasses.is_dataclass(entry.kind)
-        assert entry.kind.__module__.startswith("lssvm.")
-        assert entry.kind.__dataclass_params__.frozen, name
-        assert entry.left_out <= set(entry.kind.__dataclass_fields__)
-    assert known()["RBF"].kind is RBF
-
-
-@pytest.mark.parametrize("name", sorted(RULES))
-def test_every_rule_is_of_a_field_that_there_is(name):
-    kind = known()[name].kind
-    assert {field.rstrip("?") for field in RULES[name]} <= set(known()[name].names()), kind
-    for rule in RULES[name].values():
-        for one in parse(rule):
-            assert set(one.kind.split("/")) <= {*KINDS, *known()}, rule
-
-
-KINDS = "none bool text whole number score floats doubles scores wholes keys mask rows".split()
-KINDS += ["list", "dict", "tuple", "any"]
+def test_the_list_of_records_is_closed():
+    for name, record in schema().items():
+        assert dataclasses.is_dataclass(record.type)
+        assert record.type.__module__.startswith("lssvm.")
+        assert record.type.__dataclass_params__.frozen, name
+        fields = set(record.type.__dataclass_fields__)
+        assert record.not_stored | record.nan | record.unnamed | set(record.names) <= fields, name
+        assert set(record.field_types) >= set(record.fields.values())
+    assert schema()["RBF"].type is RBF
 
 
 # -- who may read and write --------------------------------------------------------------------
@@ -340,5 +328,5 @@ def test_messages_show_names_and_do_not_obey_them(tmp_path):
     header, arrays = parts((tmp_path / "m").read_bytes())
     header["model"]["record"] = "\x1b[31mMoments"
     (tmp_path / "m").write_bytes(sealed(header, arrays))
-    with pytest.raises(lssvm.ModelFileError, match=r"unknown class, \\x1b\[31mMoments"):
+    with pytest.raises(lssvm.ModelFileError, match=r"unknown name, \\x1b\[31mMoments"):
         load(tmp_path / "m")

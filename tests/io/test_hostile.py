@@ -289,7 +289,7 @@ def test_a_string_in_the_place_of_a_number_makes_no_product(tmp_path):
     header, arrays = parts(stored("series greedy", tmp_path / "m"))
     layout = header["model"]["fields"]["record"]["fields"]["layout"]["fields"]
     layout |= {"lags": "x" * 1000, "exog_lags": 900_000}
-    refused_cheaply(tmp_path / "m", sealed(header, arrays), "lags is of another kind")
+    refused_cheaply(tmp_path / "m", sealed(header, arrays), "lags is of another type")
 
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path):
@@ -307,7 +307,7 @@ def test_what_lapack_reads_is_float64(tmp_path):
         header, arrays = parts(stored("fixed regressor", tmp_path / "m", "all"))
         arrays[name] = arrays[name].astype(np.float32)
         (tmp_path / "m").write_bytes(sealed(header, arrays))
-        with pytest.raises(lssvm.ModelFileError, match="is no array of doubles"):
+        with pytest.raises(lssvm.ModelFileError, match="is no array of float64"):
             load(tmp_path / "m")
 
 

@@ -19,8 +19,8 @@ from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.fitting.record import FORMS
 from lssvm.io import read_header
+from lssvm.io.checks import is_zone
 from lssvm.io.files import schema_hash
-from lssvm.io.known import is_zone
 
 pytestmark = pytest.mark.usefixtures("without_nested_folds")
 
@@ -256,8 +256,8 @@ def refused(path, header, arrays, match):
 
 @pytest.mark.parametrize(
     ("children", "match"),
-    [([[0, -1]], "every part once"), ([[-1, -1]], "every part once"), ([[-1, -3]], "part once"),
-     ([[-2, 7]], "part once"), ([[-1, -2], [-1, -3]], "children has shape")],
+    [([[0, -1]], "every leaf once"), ([[-1, -1]], "every leaf once"), ([[-1, -3]], "leaf once"),
+     ([[-2, 7]], "leaf once"), ([[-1, -2], [-1, -3]], "children has shape")],
 )  # fmt: skip
 def test_a_tree_that_is_none_is_refused(children, match, tmp_path):
     header, arrays = stored("table parts", tmp_path / "m")
@@ -282,17 +282,20 @@ def test_a_tree_with_a_circle_is_refused(tmp_path):
     ("change", "match"),
     [
         (lambda h: record(h)["members"].update(tuple=[]), "no configuration"),
-        (lambda h: record(h).update(context=None), "context is of another kind"),
+        (lambda h: record(h).update(context=None), "context is missing"),
         (lambda h: record(h).update(stored="prediction"), "how much of the model"),
-        (lambda h: member_of(h).update(weight=-1.0), "weight is not >=0"),
+        (lambda h: member_of(h).update(weight=-1.0), "weight is out of range"),
         (lambda h: member_of(h)["model"]["fields"].update(distance="x"), "distance"),
-        (lambda h: member_of(h)["configuration"]["fields"].update(kernel="x"), "not known"),
-        (lambda h: member_of(h)["configuration"]["fields"].update(inputs="x"), "not known"),
-        (lambda h: cut_of(h)["leaves"]["tuple"].pop(), "leaves has"),
+        (lambda h: member_of(h)["configuration"]["fields"].update(kernel="x"), "kernel is of"),
+        (lambda h: member_of(h)["configuration"]["fields"].update(inputs="x"), "inputs is of"),
+        (lambda h: cut_of(h)["leaves"]["tuple"].pop(), "directions has shape"),
         (lambda h: column_of(h, 0).update(name="b"), "other columns|names"),
         (lambda h: column_of(h, 0).update(kind="date"), "kind that is encoded"),
         (lambda h: column_of(h, 0).update(kind="x"), "unknown kind"),
-        (lambda h: column_of(h, 0)["encoding"]["fields"].update(scale=0.0), "scale is not >0"),
+        (
+            lambda h: column_of(h, 0)["encoding"]["fields"].update(scale=0.0),
+            "scale is out of range",
+        ),
         (lambda h: column_of(h, 0).update(encoding=None), "other inputs"),
         (lambda h: column_of(h, 1)["encoding"]["fields"]["levels"]["tuple"].pop(), "shape"),
         (lambda h: column_of(h, 4)["encoding"]["fields"].update(unseen=None), "unseen"),

@@ -17,7 +17,7 @@ from lssvm.io import version_0_2
 from lssvm.io.container import Container, open_container, read_container, write_container
 
 if TYPE_CHECKING:
-    from lssvm.io.known import Model, StoredPipeline
+    from lssvm.io.schema import Model, StoredPipeline
 
 Path = str | os.PathLike[str]
 
@@ -91,11 +91,11 @@ def save(
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    from lssvm.io.known import known
     from lssvm.io.records import encode
+    from lssvm.io.schema import schema
 
     record = _written(model, keep)
-    tree, arrays = encode(record, known())
+    tree, arrays = encode(record, schema())
     header = {
         "keep": keep,
         "metrics": _plain({} if metrics is None else metrics, "metrics"),
@@ -147,14 +147,14 @@ def load(path: Path) -> Any:
     >>> again
     LSSVR(C=100.0)
     """
-    from lssvm.io.known import Model, StoredPipeline, known
     from lssvm.io.models import read_model
     from lssvm.io.records import allowance, decode
+    from lssvm.io.schema import Model, StoredPipeline, schema
 
     found, arrays = read_container(path)
     header = found.header
     try:
-        stored = decode(_tree(header), arrays, known(), allowance(found.size))
+        stored = decode(_tree(header), arrays, schema(), allowance(found.size))
         inner = stored.model if isinstance(stored, StoredPipeline) else stored
         if not isinstance(inner, Model) or inner.record is None:
             raise ModelFileError("The file holds no estimator that is fitted.")

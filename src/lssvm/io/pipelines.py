@@ -30,9 +30,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError, library
 from lssvm._core.text import printable
-from lssvm.io.known import Model, StoredPipeline, StoredTransformer, known
-from lssvm.io.models import check_storable, is_storable, read_model, write_model
-from lssvm.io.records import NotStorable, check_parameters, encode, need
+from lssvm.io.models import (
+    check_parameters,
+    check_storable,
+    is_storable,
+    read_model,
+    write_model,
+)
+from lssvm.io.records import NotStorable, encode, need
+from lssvm.io.schema import Model, StoredPipeline, StoredTransformer, schema
 from lssvm.preparation import PreparedTable, TablePreparation
 
 _SCALERS = (MinMaxScaler, QuantileTransformer, StandardScaler)
@@ -158,7 +164,7 @@ def _parameters(name: str, part: Any) -> dict[str, Any]:
         if key == "remainder" and not isinstance(value, str):
             plain = {"fitted": True}  # it stands among the parts
         try:
-            encode(plain, known())
+            encode(plain, schema())
         except NotStorable as error:
             raise InvalidInputError(
                 f"{key}={printable(repr(value))} of the step {name!r} cannot be stored in a model "

@@ -1,26 +1,10 @@
-"""Records as JSON and arrays: any value made of dataclasses of a closed list, and back.
+"""Records as JSON and arrays, and back: any value made of dataclasses of a closed list.
 
 Python's plain values are themselves; everything else is an object of one name that says what it is:
-``{"tuple": [...]}``, ``{"array": name}``, ``{"record": class, "fields": {...}}`` and so on. Nothing
-is ever imported by a name that a file holds: a class has to stand in the registry.
-
-What came from a file is held against rules, which are short texts. A rule is a kind, the lengths
-of the axes, and conditions; ``|`` separates alternatives::
-
-    floats m k                  a finite array of float64 or float32 of shape (m, k)
-    none | floats n >=0         nothing, or n numbers that are not negative
-    wholes * >=0 <n distinct    any number of whole numbers from 0 to n - 1, none of them twice
-    whole =d >=1                a whole number; d is its value from now on
-    list k of Isotonic/Sigmoid  k objects of these classes
-    DualPart n k q=2            a record whose own n and k are ours, and whose q is 2
-
-A letter stands for the same length wherever it is; its first use says which.
-
-Kinds: ``none bool text whole number``, ``score`` (a number, or NaN or infinite), arrays ``floats``
-(finite), ``doubles`` (float64 alone), ``scores`` (floats, with NaN), ``wholes`` (signed),
-``keys`` (uint64), ``mask``, ``rows`` (dense floats or sparse), ``list``, ``tuple``, ``dict``,
-``any``, and names of records. Conditions: ``>= > <= <`` and a number or a letter (one that nothing
-has said yet compares with nothing), ``sorted rising distinct some``.
+``{"tuple": [...]}``, ``{"array": name}``, ``{"record": name, "fields": {...}}`` and so on. Nothing
+is ever imported by a name that a file holds: a record has to stand in the schema. Fields have the
+types that the annotations of the dataclass name; numbers are finite unless the schema says
+otherwise. What lengths and values have to be is checked in `lssvm.io.checks`.
 """
 
 from __future__ import annotations
@@ -28,15 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import operator
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
 from lssvm._core.arrays import AnyArray
@@ -44,276 +28,129 @@ from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm._core.text import printable
 from lssvm.io.container import DTYPES, MAX_AXES, as_raw
 
-Lengths = dict[str, int]
-Check = Callable[[Any, Lengths], None]
-"""Checks a record, whose letters it may use."""
-
-_ARRAYS = {"floats": "f", "doubles": "f", "scores": "f", "rows": "f"}
-_ARRAYS |= {"wholes": "i", "keys": "u", "mask": "b"}
-_EXACT = {"doubles": np.float64, "keys": np.uint64}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    ">=": operator.ge,
-    ">": operator.gt,
-    "<=": operator.le,
-    "<": operator.lt,
-}
-_ORDER: dict[str, Callable[[Any], Any]] = {
-    "sorted": lambda a: np.all(a[:-1] <= a[1:]),
-    "rising": lambda a: np.all(a[:-1] < a[1:]),
-    "distinct": lambda a: len(np.unique(a)) == len(a),
-    "some": len,
-}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One alternative of a rule, taken apart."""
-
-    kind: str
-    axes: tuple[str, ...]
-    conditions: tuple[str, ...]
-    each: str
-
-
-@cache
-def parse(rule: str) -> tuple[Rule, ...]:
-    """Take a rule apart into its alternatives.
-
-    Examples
-    --------
-    >>> from lssvm.io.records import parse
-    >>> parse("none | floats m >=0")[1]
-    Rule(kind='floats', axes=('m',), conditions=('>=0',), each='')
-    """
-    found = []
-    for text in rule.split("|"):
-        head, _, each = text.partition(" of ")
-        kind, *rest = head.split()
-        axes = [t for t in rest if re.fullmatch(r"\*|\d+|[a-z](=[a-z0-9]+)?", t)]
-        found.append(Rule(kind, tuple(axes), tuple(t for t in rest if t not in axes), each.strip()))
-    return tuple(found)
-
-
-def table(text: str) -> dict[str, dict[str, str]]:
-    """Read a table of rules: ``Name: field rule; field rule``, longer ones over indented lines.
-
-    Examples
-    --------
-    >>> from lssvm.io.records import table
-    >>> table("Map: T floats m r; cut number")
-    {'Map': {'T': 'floats m r', 'cut': 'number'}}
-    """
-    lines = re.sub(r"\n\s+", " ", text.strip()).splitlines()
-    pairs = [line.split(":", 1) for line in lines]
-    return {
-        name: dict(one.split(maxsplit=1) for one in rules.split(";") if one.strip())
-        for name, rules in pairs
-    }
-
-
-def check_parameters(values: dict[str, Any]) -> None:
-    """Refuse parameters with sparse matrices, which no parameter is: comparing takes their shape.
-
-    Examples
-    --------
-    >>> from lssvm.io.records import check_parameters
-    >>> check_parameters({"C": 1.0, "cv": [1, 2]})
-    """
-    waiting: list[Any] = [values]
-    while waiting:
-        value = waiting.pop()
-        need(not isinstance(value, (csr_array, csr_matrix)), "a parameter is a sparse matrix")
-        if isinstance(value, dict):
-            waiting += [*value.keys(), *value.values()]
-        elif isinstance(value, (list, tuple)):
-            waiting += value
-
-
-def need(condition: Any, what: str) -> None:
-    """Raise where what a file says does not fit together."""
-    if not condition:
-        raise ModelFileError(f"The file does not fit together: {what}.")
-
-
-class Book:
-    """The rules of records, by the names of their classes.
-
-    Parameters
-    ----------
-    rules : mapping from names to mappings from fields to rules
-        A field that ends in ``?`` may be missing.
-    checks : mapping from names to callables
-        What no rule says: each raises a `ModelFileError` for a record that is wrong.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.io.records import Book
-    >>> values = {"a": np.ones((2, 3)), "b": np.ones(3)}
-    >>> Book({}).check(values, {"a": "floats m k", "b": "floats k"})
-    {'m': 2, 'k': 3}
-    """
-
-    def __init__(
-        self, rules: Mapping[str, Mapping[str, str]], checks: Mapping[str, Check] | None = None
-    ) -> None:
-        self._rules, self._checks = rules, checks or {}
-
-    def check_record(self, record: Any, name: str, lengths: Lengths | None = None) -> Lengths:
-        """Check a record of a class; return what its letters stand for."""
-        found = self.check(vars(record), self._rules.get(name, {}), lengths)
-        if name in self._checks:
-            self._checks[name](record, found)
-        return found
-
-    def check(
-        self, values: Mapping[str, Any], rules: Mapping[str, str], lengths: Lengths | None = None
-    ) -> Lengths:
-        """Check values by name; return what the letters stand for."""
-        found = dict(lengths or {})
-        for name, rule in rules.items():
-            key = name.rstrip("?")
-            if key in values or key == name:
-                self.value(values.get(key), rule, found, key)
-        return found
-
-    def value(self, value: Any, rule: str, lengths: Lengths, what: str) -> None:
-        """Check one value; what its letters stand for is added to ``lengths``."""
-        problem = "is of another kind"
-        for one in parse(rule):
-            if not self._is(value, one):
-                continue
-            trial = dict(lengths)
-            said = self._problem(value, one, trial, what)
-            if said is None:
-                lengths |= trial
-                return
-            problem = said
-        shown = type(value).__name__
-        if value is None or isinstance(value, (bool, int, float, str)):
-            shown = printable(repr(value), 40)
-        raise ModelFileError(
-            f"The file does not fit together: {what} {problem} (it is {shown}; needed: {rule})."
-        )
-
-    def _is(self, value: Any, rule: Rule) -> bool:
-        kind = rule.kind
-        if kind in _ARRAYS:
-            sparse = kind == "rows" and isinstance(value, (csr_array, csr_matrix))
-            fits = isinstance(value, np.ndarray) or sparse
-            return fits and value.dtype.kind in _ARRAYS[kind]
-        plain: dict[str, Any] = {"bool": bool, "text": str, "whole": int, "list": list}
-        plain |= {"dict": dict, "tuple": tuple, "none": type(None)}
-        if kind in ("number", "score"):
-            return type(value) in (int, float)
-        if kind in plain:
-            return type(value) is plain[kind]
-        return kind == "any" or type(value).__name__ in kind.split("/")
-
-    def _problem(self, value: Any, rule: Rule, lengths: Lengths, what: str) -> str | None:
-        kind = rule.kind
-        if kind in _ARRAYS:
-            return self._array_problem(value, rule, lengths)
-        if kind in ("whole", "number"):
-            if kind == "number" and not abs(value) < np.inf:
-                return "is not finite"
-            for condition in rule.conditions:
-                named = condition[0] == "="
-                if named and lengths.setdefault(condition[1:], value) != value:
-                    return f"is not {lengths[condition[1:]]}"
-                if not named and not _holds(value, condition, lengths):
-                    return f"is not {condition}"
-        elif kind in ("list", "tuple"):
-            if rule.axes and not _bind(rule.axes, (len(value),), lengths):
-                return f"has {len(value)} entries"
-            for part in value if rule.each else []:
-                self.value(part, rule.each, lengths, f"an entry of {what}")
-        elif kind[:1].isupper():
-            pairs = [(axis[0], axis[2:] or axis) for axis in rule.axes]
-            inner = {own: lengths.get(ours, ours) for own, ours in pairs}
-            known = {own: int(n) for own, n in inner.items() if not str(n).isalpha()}
-            found = self.check_record(value, type(value).__name__, known)
-            lengths |= {ours: found[own] for own, ours in pairs if own in found and ours.isalpha()}
-        return None
-
-    def _array_problem(self, value: Any, rule: Rule, lengths: Lengths) -> str | None:
-        if not _bind(rule.axes, value.shape, lengths):
-            wanted = ", ".join(str(lengths.get(axis, axis)) for axis in rule.axes)
-            return f"has shape {value.shape}, not ({wanted})"
-        numbers: Any = value.data if isinstance(value, (csr_array, csr_matrix)) else value
-        if rule.kind in ("floats", "doubles", "rows") and not np.all(np.isfinite(numbers)):
-            return "holds NaN or infinity"
-        if value.dtype != _EXACT.get(rule.kind, value.dtype):
-            return f"is no array of {rule.kind}"
-        for condition in rule.conditions:
-            holds = _ORDER.get(condition, lambda a, c=condition: np.all(_holds(a, c, lengths)))
-            if not holds(numbers):
-                return f"is not {condition}"
-        return None
-
-
-def _bind(axes: tuple[str, ...], shape: tuple[int, ...], lengths: Lengths) -> bool:
-    if len(axes) != len(shape):
-        return False
-    for axis, n in zip(axes, shape, strict=True):
-        wanted = n if axis == "*" else int(axis) if axis.isdigit() else lengths.setdefault(axis, n)
-        if wanted != n:
-            return False
-    return True
-
-
-def _holds(value: Any, condition: str, lengths: Lengths) -> Any:
-    sign = condition.rstrip("abcdefghijklmnopqrstuvwxyz0123456789.-")
-    limit = condition[len(sign) :]
-    if limit.isalpha() and limit not in lengths:
-        return True
-    return _COMPARE[sign](value, lengths[limit] if limit.isalpha() else float(limit))
-
-
 DEPTH = 24
 """How deeply values may be nested."""
 
 _SHARED = 1024  # arrays of at least so many bytes are stored once where they are equal
 _NUMBERS = frozenset(DTYPES.values())
-_ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _CSR = ("data", "indices", "indptr")
+_INTEGERS = (-(2**63), 2**64)
+_ARRAYS: dict[str, Any] = {
+    "FloatArray": NDArray[np.floating[Any]],
+    "IntArray": NDArray[np.signedinteger[Any]],
+}
 
 
 class NotStorable(InvalidInputError):
     """A value that a file cannot hold."""
 
 
+def need(condition: Any, problem: str) -> None:
+    """Raise where what a file holds does not fit together."""
+    if not condition:
+        raise ModelFileError(f"The file does not fit together: {problem}.")
+
+
 @dataclass(frozen=True)
-class Known:
-    """A class whose objects a file may hold.
+class Record:
+    """A dataclass whose objects a file may hold.
 
     Attributes
     ----------
-    kind : type
-        A dataclass.
-    check : callable or None
-        Raises a `ModelFileError` where an object that was read is wrong.
-    left_out : frozenset of str
-        Fields that belong to the machine and are not stored; they need defaults.
-    cost : callable or None
-        Bytes that making an object takes beyond the arrays it is given, from its fields.
+    type : type
+    not_stored : frozenset of str
+        Fields that belong to the machine; they need defaults.
+    nan : frozenset of str
+        Fields whose numbers need not be finite.
+    float64 : bool
+        Whether all floats are float64, as LAPACK needs them.
+    types : mapping from str
+        To what names in annotations mean: a union of records for a protocol.
+    names : mapping from str to str
+        Names of fields in files, where they are not those of the class.
     unnamed : frozenset of str
         Fields that do not show in the names of arrays.
+    cost : callable or None
+        Bytes that making an object takes beyond the arrays it is given, from its fields.
     """
 
-    kind: type[Any]
-    check: Callable[[Any], object] | None = None
-    left_out: frozenset[str] = frozenset()
-    cost: Callable[[dict[str, Any]], int] | None = None
+    type: type[Any]
+    not_stored: frozenset[str] = frozenset()
+    nan: frozenset[str] = frozenset()
+    float64: bool = False
+    types: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
+    cost: Callable[[dict[str, Any]], int] | None = None
 
-    def names(self) -> list[str]:
-        """Return the fields that are stored."""
-        return [f.name for f in fields(self.kind) if f.init and f.name not in self.left_out]
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """Fields that are stored: names in files, and names of the class."""
+        stored = [f.name for f in fields(self.type) if f.init and f.name not in self.not_stored]
+        return {self.names.get(name, name): name for name in stored}
+
+    @cached_property
+    def field_types(self) -> dict[str, Any]:
+        """Types of fields, by names of the class."""
+        return get_type_hints(self.type, localns={**_ARRAYS, **self.types})
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Refuse values of other types than the fields have, and numbers that are not finite."""
+        for name, value in values.items():
+            if not has_type(value, self.field_types[name]):
+                shown = type(value).__name__
+                if value is None or isinstance(value, (bool, int, float, str)):
+                    shown = printable(repr(value), 40)
+                wanted = self.type.__dataclass_fields__[name].type
+                need(False, f"{name} is of another type (it is {shown}; needed: {wanted})")
+            need(name in self.nan or _is_finite(value), f"{name} holds NaN or infinity")
+            need(not self.float64 or _is_float64(value), f"{name} is no array of float64")
 
 
-Registry = Mapping[str, Known]
-"""Classes by the names that files call them, which stay when a class is renamed."""
+def has_type(value: Any, wanted: Any) -> bool:
+    """Say whether a decoded value has the type of an annotation."""
+    origin, parts = get_origin(wanted), get_args(wanted)
+    if wanted is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(has_type(value, part) for part in parts)
+    if origin is Literal:
+        return type(value) is str and value in parts
+    if origin is np.ndarray:
+        (numbers,) = get_args(parts[1])
+        numbers = get_origin(numbers) or numbers
+        plain = type(value) is np.ndarray
+        return plain and (numbers is Any or bool(np.issubdtype(value.dtype, numbers)))
+    if origin in (list, tuple):
+        return type(value) is origin and all(has_type(one, parts[0]) for one in value)
+    if origin is dict:
+        pairs = value.items() if type(value) is dict else [(None, None)]
+        return all(has_type(k, parts[0]) and has_type(v, parts[1]) for k, v in pairs)
+    if wanted is float:
+        return type(value) in (int, float)
+    if wanted in (bool, int, str, NoneType):
+        return type(value) is wanted
+    if isinstance(wanted, type) and not getattr(wanted, "_is_protocol", False):
+        return isinstance(value, wanted)
+    return not is_dataclass(value)  # protocols and aliases of plain values
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_finite(part) for part in value)
+    numbers = value.data if isinstance(value, (csr_array, csr_matrix)) else value
+    if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f":
+        return bool(np.all(np.isfinite(numbers)))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _is_float64(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.dtype == np.float64
+
+
+Schema = Mapping[str, Record]
+"""Records by their names in files, which stay when a class is renamed."""
 
 
 def allowance(size: int) -> int:
@@ -321,27 +158,8 @@ def allowance(size: int) -> int:
     return 2**25 + 16 * size
 
 
-def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, AnyArray]]:
-    """Turn a value into JSON and arrays by name.
-
-    Parameters
-    ----------
-    value : object
-        Made of dataclasses in the registry, arrays, CSR matrices, numbers, texts, None, lists,
-        tuples and dicts.
-    registry : mapping from str to Known
-
-    Returns
-    -------
-    tree : object
-        Plain JSON.
-    arrays : dict of arrays
-        In C order, equal large ones once.
-
-    Raises
-    ------
-    NotStorable
-        Where there is anything else in it.
+def encode(value: Any, schema: Schema) -> tuple[Any, dict[str, AnyArray]]:
+    """Turn a value into JSON and arrays by name, equal large ones once.
 
     Examples
     --------
@@ -353,16 +171,16 @@ def encode(value: Any, registry: Registry) -> tuple[Any, dict[str, AnyArray]]:
     >>> decode(tree, arrays, {}, limit=1000)
     {'a': (1, array([0., 1.]))}
     """
-    encoder = _Encoder(registry)
+    encoder = _Encoder(schema)
     return encoder.encode(value, ""), encoder.arrays
 
 
 class _Encoder:
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.arrays: dict[str, AnyArray] = {}
         self._shared: dict[Any, str] = {}
-        self._names = {known.kind: name for name, known in registry.items()}
-        self._registry = registry
+        self._schema = schema
+        self._names = {record.type: name for name, record in schema.items()}
 
     def encode(self, value: Any, path: str) -> Any:
         if value is None or isinstance(value, (bool, np.bool_)):
@@ -370,6 +188,8 @@ class _Encoder:
         if isinstance(value, str):
             return str(value)
         if isinstance(value, (int, np.integer)):
+            if not _INTEGERS[0] <= int(value) < _INTEGERS[1]:
+                raise NotStorable(f"{printable(repr(value))} cannot be stored: it is too large.")
             return int(value)
         if isinstance(value, (float, np.floating)):
             number = float(value)
@@ -393,11 +213,11 @@ class _Encoder:
         name = self._names.get(type(value))
         if name is None:
             raise NotStorable(f"{printable(repr(value))} cannot be stored in a model file.")
-        known, parts = self._registry[name], {}
-        for field in known.names():
-            below = path if field in known.unnamed else f"{path}.{field}"
-            parts[field] = self.encode(getattr(value, field), below)
-        return {"record": name, "fields": parts}
+        record, stored = self._schema[name], {}
+        for in_file, attribute in record.fields.items():
+            below = path if attribute in record.unnamed else f"{path}.{in_file}"
+            stored[in_file] = self.encode(getattr(value, attribute), below)
+        return {"record": name, "fields": stored}
 
     def _parts(self, values: Any, path: str) -> list[Any]:
         return [self.encode(part, f"{path}.{i}") for i, part in enumerate(values)]
@@ -453,29 +273,13 @@ class _Encoder:
         return name
 
 
-def decode(tree: Any, arrays: Mapping[str, AnyArray], registry: Registry, limit: int) -> Any:
+def decode(tree: Any, arrays: Mapping[str, AnyArray], schema: Schema, limit: int) -> Any:
     """Turn JSON and arrays into the value that they were made from.
 
-    Parameters
-    ----------
-    tree : object
-        Plain JSON.
-    arrays : mapping from names to arrays
-        Each has to be referred to.
-    registry : mapping from str to Known
-    limit : int
-        The bytes that all of it may take beyond ``arrays``; see `allowance`.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    ModelFileError
-        Where anything is not as `encode` would have written it, or takes more than ``limit``.
+    Every array has to be referred to. All that is made takes at most ``limit`` bytes beyond the
+    arrays (see `allowance`); what is not as `encode` writes it raises a `ModelFileError`.
     """
-    decoder = _Decoder(arrays, registry, limit)
+    decoder = _Decoder(arrays, schema, limit)
     value = decoder.decode(tree)
     left = sorted(set(arrays) - decoder.used)
     if left:
@@ -486,14 +290,17 @@ def decode(tree: Any, arrays: Mapping[str, AnyArray], registry: Registry, limit:
 
 
 class _Decoder:
-    def __init__(self, arrays: Mapping[str, AnyArray], registry: Registry, limit: int) -> None:
+    def __init__(self, arrays: Mapping[str, AnyArray], schema: Schema, limit: int) -> None:
         self.used: set[str] = set()
-        self._arrays, self._registry, self._left = arrays, registry, limit
+        self._arrays, self._schema, self._left = arrays, schema, limit
         self._depth = 0
         self._made: dict[str, Any] = {}  # what costs memory is made once
 
     def decode(self, stored: Any) -> Any:
-        if stored is None or isinstance(stored, (bool, int, float, str)):
+        if stored is None or isinstance(stored, (bool, float, str)):
+            return stored
+        if isinstance(stored, int):
+            need(_INTEGERS[0] <= stored < _INTEGERS[1], "a whole number has more than 64 bits")
             return stored
         self._depth += 1
         if self._depth > DEPTH:
@@ -522,18 +329,18 @@ class _Decoder:
         return self._made[key]
 
     def _float(self, stored: dict[str, Any]) -> float:
-        return _ODD[_as(str, stored["float"])]
+        return _NOT_FINITE[_as(str, stored["float"])]
 
     def _tuple(self, stored: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(self.decode(part) for part in _as(list, stored["tuple"]))
 
     def _dict(self, stored: dict[str, Any]) -> dict[Any, Any]:
-        found = {}
+        decoded = {}
         for pair in _as(list, stored["dict"]):
             if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], (list, dict)):
                 raise ModelFileError("The file holds a mapping that is no list of pairs.")
-            found[pair[0]] = self.decode(pair[1])
-        return found
+            decoded[pair[0]] = self.decode(pair[1])
+        return decoded
 
     def _dtype(self, stored: dict[str, Any]) -> np.dtype[Any]:
         if stored["dtype"] not in _NUMBERS:
@@ -555,9 +362,7 @@ class _Decoder:
         values = _as(list, stored["objects"])
         if any(isinstance(v, list) for v in values):
             raise ModelFileError("The file holds lists in the place of labels.")
-        array = np.empty(len(values), dtype=object)
-        array[:] = [self.decode(v) for v in values]
-        return array
+        return _objects([self.decode(v) for v in values])
 
     def _texts(self, stored: dict[str, Any]) -> AnyArray:
         joined, ends = self._named(stored["texts"]), self._named(stored.get("ends"))
@@ -574,9 +379,7 @@ class _Decoder:
         data, places = joined.tobytes(), [0, *ends.tolist()]
         texts = [data[a:b].decode() for a, b in pairwise(places)]
         if objects:
-            array = np.empty(len(texts), dtype=object)
-            array[:] = texts
-            return array
+            return _objects(texts)
         width = max((len(text) for text in texts), default=1) or 1
         self._take(4 * width * len(texts))
         return np.array(texts, dtype=f"<U{width}")
@@ -604,26 +407,24 @@ class _Decoder:
         return self._once(stored, make)
 
     def _record(self, stored: dict[str, Any]) -> Any:
-        name, parts = stored["record"], stored.get("fields")
-        known = self._registry.get(name) if isinstance(name, str) else None
-        if known is None or not isinstance(parts, dict):
-            raise ModelFileError(f"The file holds a record of an unknown class, {printable(name)}.")
-        if not set(parts) <= set(known.names()):  # parts that came later have defaults
-            raise ModelFileError(f"The file holds a {name} with parts that it does not have.")
-        if hasattr(known.kind, "__post_init__") or known.cost is not None:
-            return self._once(stored, lambda: self._make(known, parts))
-        return self._make(known, parts)
+        name, given = stored["record"], stored.get("fields")
+        record = self._schema.get(name) if isinstance(name, str) else None
+        if record is None or not isinstance(given, dict):
+            raise ModelFileError(f"The file holds a record of an unknown name, {printable(name)}.")
+        if not set(given) <= set(record.fields):  # fields that came later have defaults
+            raise ModelFileError(f"The file holds a {name} with fields that it does not have.")
+        if hasattr(record.type, "__post_init__") or record.cost is not None:
+            return self._once(stored, lambda: self._make(record, given))
+        return self._make(record, given)
 
-    def _make(self, known: Known, parts: dict[str, Any]) -> Any:
-        given = {key: self.decode(part) for key, part in parts.items()}
-        if hasattr(known.kind, "__post_init__"):  # which may copy
-            self._take(sum(a.nbytes for a in given.values() if isinstance(a, np.ndarray)))
-        if known.cost is not None:
-            self._take(known.cost(given))
-        record = known.kind(**given)
-        if known.check is not None:
-            known.check(record)
-        return record
+    def _make(self, record: Record, given: dict[str, Any]) -> Any:
+        values = {record.fields[name]: self.decode(value) for name, value in given.items()}
+        record.check(values)
+        if hasattr(record.type, "__post_init__"):  # which may copy
+            self._take(sum(a.nbytes for a in values.values() if isinstance(a, np.ndarray)))
+        if record.cost is not None:
+            self._take(record.cost(values))
+        return record.type(**values)
 
 
 _KINDS: dict[str, set[str]] = {
@@ -637,6 +438,12 @@ _KINDS: dict[str, set[str]] = {
     "csr": {"shape", "kind"},
     "record": {"fields"},
 }
+
+
+def _objects(values: list[Any]) -> AnyArray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def _as(kind: type[Any], value: Any) -> Any:

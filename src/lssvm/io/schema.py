@@ -1,0 +1,287 @@
+"""The schema of a model file: the records that it may hold, by their names in files.
+
+A file holds one `Model`, or one `StoredPipeline` that ends in one. What stands below it:
+
+=================  ============================================================================
+record             holds
+=================  ============================================================================
+Model              class and parameters of an estimator, its columns, and the record of its fit
+Fit                task, kernels by output, basis, coefficients, intercepts, C, and what belongs
+                   to one family: ``memory`` (rows and scores that calibrate) and ``details``
+TableFit           several members, each with inputs, metric, weight and leaves of a partition;
+                   ``context`` has the raw columns, the task, units of y, the calibration
+SeriesFit          a regressor as a Model, lags and units, the ends of the series
+PreparedTable      for every raw column its kind and encoding
+Probabilities,     what turns outputs into probabilities and sets, or into intervals
+Residuals
+StoredPipeline     named steps of scikit-learn (StoredTransformer), and the Model behind them
+=================  ============================================================================
+
+The fields of a record are those of its dataclass, whose annotations are their types. A class or a
+field that is renamed keeps its name in files: here, or through `lssvm.io.version_0_2`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lssvm import (
+    codes,
+    greedy,
+    kernels,
+    local,
+    moments,
+    preparation,
+    prototypes,
+    reductions,
+    solvers,
+    tasks,
+    tuning,
+    uncertainty,
+)
+from lssvm._core.arrays import AnyArray
+from lssvm.fitting import configurations, dual, fixed_solution, record, series
+from lssvm.fitting import greedy as greedy_fit
+from lssvm.fitting import table as table_fit
+from lssvm.fitting.table_context import TableContext
+from lssvm.io.records import Record, Schema, need
+from lssvm.prototypes import bandwidth
+from lssvm.reductions import l0, pruning
+
+MAX_CLASSES = 4096
+"""Classes that a stored model may have: the check of an output code takes their square in bytes."""
+
+
+@dataclass(frozen=True)
+class StoredTransformer:
+    """A transformer as a file holds it.
+
+    Attributes
+    ----------
+    name : str
+        Of the step.
+    kind : str
+        The name of its class, "passthrough" or "drop".
+    parameters : dict
+        Those of the constructor that matter after the fit.
+    fitted : dict
+        What it has learned, by public names.
+    parts : list of StoredTransformer
+        The steps of a pipeline, the transformers of a `ColumnTransformer`.
+    columns : dict or None
+        The columns of such a transformer: a list, a slice, or one.
+    """
+
+    name: str
+    kind: str
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
+    parts: list[StoredTransformer]
+    columns: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class StoredPipeline:
+    """A pipeline as a file holds it: steps, and the name of the last one, which is a model."""
+
+    steps: list[StoredTransformer]
+    name: str
+    model: Model
+
+
+@dataclass(frozen=True)
+class Model:
+    """An estimator as a file holds it.
+
+    Attributes
+    ----------
+    kind : str
+        The name of its class.
+    parameters : dict
+        Those of the constructor, nested estimators as records.
+    left_out : list of str
+        Parameters that are not stored.
+    n_features : int or None
+        Columns that rows have.
+    feature_names : array of str or None
+    preparation : dict or None
+        From raw columns to features.
+    record : Fit, SeriesFit, TableFit or None
+        None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
+    calibration : Probabilities, Residuals or None
+        What was computed from rows that the file does not hold.
+    """
+
+    kind: str
+    parameters: dict[str, Any]
+    left_out: list[str]
+    n_features: int | None = None
+    feature_names: AnyArray | None = None
+    preparation: dict[str, Any] | None = None
+    record: record.Fit | series.SeriesFit | table_fit.TableFit | None = None
+    calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None
+
+
+_RECORDS: dict[str, type[Any]] = {
+    "Model": Model,
+    "StoredPipeline": StoredPipeline,
+    "StoredTransformer": StoredTransformer,
+    # what a fit leaves
+    "Fit": record.Fit,
+    "Machine": record.Machine,
+    "Tuning": record.Tuning,
+    "TuningResult": tuning.TuningResult,
+    "DualDetails": dual.DualDetails,
+    "DualMemory": dual.DualMemory,
+    "DualPart": dual.DualPart,
+    "FixedDetails": fixed_solution.FixedDetails,
+    "FixedMemory": fixed_solution.FixedMemory,
+    "CalibrationSample": fixed_solution.CalibrationSample,
+    "Moments": moments.Moments,
+    "NystromMap": moments.NystromMap,
+    "Selection": prototypes.Selection,
+    "Bandwidth": bandwidth.Bandwidth,
+    "SparsityPath": reductions.SparsityPath,
+    "Reduced": l0.Reduced,
+    "Pruned": pruning.Pruned,
+    "PruneStep": pruning.PruneStep,
+    "GreedyDetails": greedy_fit.GreedyDetails,
+    "GreedyMemory": greedy_fit.GreedyMemory,
+    "GreedyPath": greedy.GreedyPath,
+    "OutOfFold": uncertainty.OutOfFold,
+    # time series
+    "SeriesFit": series.SeriesFit,
+    "SeriesResiduals": series.SeriesResiduals,
+    "Calibration": series.Calibration,
+    "Calendar": series.Calendar,
+    "Layout": series.Layout,
+    "Plan": series.Plan,
+    "Series": series.Series,
+    # the model for tables
+    "TableFit": table_fit.TableFit,
+    "Trial": table_fit.Trial,
+    "TableContext": TableContext,
+    "Configuration": configurations.Configuration,
+    "Member": configurations.Member,
+    "PartsModel": local.PartsModel,
+    "Cut": local.Cut,
+    "Tree": local.Tree,
+    "Leaf": local.Leaf,
+    "Rows": local.Rows,
+    "Setting": local.Setting,
+    "ExactFit": solvers.ExactFit,
+    "PreparedTable": preparation.PreparedTable,
+    "PreparedColumn": preparation.PreparedColumn,
+    "NumberEncoding": preparation.NumberEncoding,
+    "LevelEncoding": preparation.LevelEncoding,
+    "DateEncoding": preparation.DateEncoding,
+    # targets and probabilities
+    "Classes": tasks.Classes,
+    "Numbers": tasks.Numbers,
+    "Code": codes.Code,
+    "Probabilities": uncertainty.Probabilities,
+    "Residuals": uncertainty.Residuals,
+    "Isotonic": uncertainty.Isotonic,
+    "Sigmoid": uncertainty.Sigmoid,
+    # kernels and other parameters
+    "RBF": kernels.RBF,
+    "Exponential": kernels.Exponential,
+    "Laplacian": kernels.Laplacian,
+    "Linear": kernels.Linear,
+    "Matern": kernels.Matern,
+    "NonStationary": kernels.NonStationary,
+    "Polynomial": kernels.Polynomial,
+    "Trend": kernels.Trend,
+    "Precomputed": kernels.Precomputed,
+    "Metric": kernels.Metric,
+    "KMeans": prototypes.KMeans,
+    "RenyiEntropy": prototypes.RenyiEntropy,
+    "RPCholesky": prototypes.RPCholesky,
+    "Uniform": prototypes.Uniform,
+    "L0": reductions.L0,
+    "FixedSizeL0": reductions.FixedSizeL0,
+    "Prune": reductions.Prune,
+    "PCG": solvers.PCG,
+    "SMO": solvers.SMO,
+    "Cholesky": solvers.Cholesky,
+    "CirculantSolver": solvers.CirculantSolver,
+    "ConjugateGradient": solvers.ConjugateGradient,
+    "CirculantSearch": tuning.CirculantSearch,
+    "CoupledAnnealing": tuning.CoupledAnnealing,
+    "GridSearch": tuning.GridSearch,
+    "PathSearch": tuning.PathSearch,
+    "ShrinkingGridSearch": tuning.ShrinkingGridSearch,
+    "PositionFolds": tuning.PositionFolds,
+    "PositionHoldout": tuning.PositionHoldout,
+}
+
+_NOT_STORED = {"TuningResult": "point", "FixedDetails": "kept"}
+_NOT_STORED |= {name: "checkpoint" for name in _RECORDS if name.endswith(("Search", "Annealing"))}
+
+_NAN = {
+    "Fit": "residual",
+    "Tuning": "best_score",
+    "TuningResult": "C gamma loss seconds",
+    "DualMemory": "held",
+    "CalibrationSample": "held",
+    "Selection": "entropy_trace",
+    "Bandwidth": "value",
+    "SparsityPath": "mean std_error C constant",
+    "PruneStep": "loss p_value",
+    "GreedyDetails": "C_scores best_score",
+    "GreedyPath": "objective error held_out",
+    "OutOfFold": "scores",
+    "TableFit": "held_out",
+    "TableContext": "importances best_score",
+    "Trial": "error weight seconds",
+}
+
+_FLOAT64 = {"Moments", "NystromMap", "Metric", "TableContext", "Tree", "Leaf", "ExactFit"}
+_FLOAT64 |= {"NumberEncoding", "LevelEncoding"}
+
+_UNNAMED = {"Model": "parameters record", "StoredPipeline": "model"}
+
+_Encoding = preparation.NumberEncoding | preparation.LevelEncoding | preparation.DateEncoding
+_TYPES: dict[str, Any] = {
+    "Memory": dual.DualMemory | fixed_solution.FixedMemory | greedy_fit.GreedyMemory,
+    "Calibrator": uncertainty.Isotonic | uncertainty.Sigmoid,
+    "Encoding": _Encoding,
+    "Regressor": Model,
+    "Solver": solvers.SMO | solvers.Cholesky | solvers.ConjugateGradient | solvers.CirculantSolver,
+}
+
+
+def _cost_of_code(fields: dict[str, Any]) -> int:
+    matrix: Any = fields.get("matrix")
+    n = len(matrix) if isinstance(matrix, np.ndarray) and matrix.ndim else 0
+    need(n <= MAX_CLASSES, f"there are more than {MAX_CLASSES} classes")
+    return n * n + 16 * np.size(matrix)
+
+
+@cache
+def schema() -> Schema:
+    """Return the records by their names in files.
+
+    Examples
+    --------
+    >>> from lssvm.io.schema import schema
+    >>> schema()["RBF"].type(2.0)
+    RBF(gamma=2.0)
+    """
+    types = {kind.__name__: kind for kind in _RECORDS.values()} | _TYPES
+    return {
+        name: Record(
+            kind,
+            not_stored=frozenset(_NOT_STORED.get(name, "").split()),
+            nan=frozenset(_NAN.get(name, "").split()),
+            float64=name in _FLOAT64,
+            types=types,
+            unnamed=frozenset(_UNNAMED.get(name, "").split()),
+            cost=_cost_of_code if name == "Code" else None,
+        )
+        for name, kind in _RECORDS.items()
+    }
