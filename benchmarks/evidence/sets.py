@@ -205,7 +205,7 @@ def with_dates_expanded(table: pd.DataFrame) -> pd.DataFrame:
             continue
         when = pd.to_datetime(column, errors="coerce", utc=True)
         parts = {"year": when.dt.year, "month": when.dt.month, "day": when.dt.day}
-        parts |= {"weekday": when.dt.dayofweek, "hour": when.dt.hour}
+        parts |= {"weekday": when.dt.day_of_week, "hour": when.dt.hour}
         parts["days"] = (when - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
         columns |= {f"{name} {part}": values.astype(float) for part, values in parts.items()}
     return pd.DataFrame(columns, index=table.index)
