@@ -168,7 +168,7 @@ def test_tables_are_prepared_as_dense_columns(model):
 
 
 def test_tables_that_would_not_fit_name_models_that_do(monkeypatch):
-    monkeypatch.setattr("lssvm.preparation.tables.as_bytes", lambda budget: 10**9)
+    monkeypatch.setattr("lssvm.data.columns.as_bytes", lambda budget: 10**9)
     wide = sp.csr_matrix((10_000, 10**6))
     with pytest.raises(MemoryBudgetError, match="FixedSizeLSSVC"):
         LSSVMClassifier().fit(wide, np.arange(10_000) % 2)

@@ -9,8 +9,9 @@ from sklearn.model_selection import KFold
 from tests.oracles import preparation as oracle
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import read_table
 from lssvm.data.folds import assign_folds
-from lssvm.preparation import TablePreparation, read_table
+from lssvm.preparation import TablePreparation
 
 SQRT2 = np.sqrt(2.0)
 
@@ -253,7 +254,8 @@ def test_without_targets_the_most_frequent_levels_are_kept():
 def test_one_class_encodes_nothing():
     table, _ = many_levels(100)
     preparation = TablePreparation(max_levels=5)
-    assert preparation.fit_transform(table, ["same"] * 100).shape == (100, 1)
+    with pytest.warns(UserWarning, match="'town': it has many levels"):
+        assert preparation.fit_transform(table, ["same"] * 100).shape == (100, 1)
     assert "one class" in preparation.report_["why"][0]
     with pytest.raises(InvalidInputError, match="'town': it has many levels"):
         preparation.fit({"town": table["town"]}, ["same"] * 100)

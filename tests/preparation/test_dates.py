@@ -7,8 +7,8 @@ import datetime
 import numpy as np
 import pytest
 
+from lssvm.data.encodings import days, phase
 from lssvm.preparation import TablePreparation
-from lssvm.preparation.encodings import days, phase
 
 RNG = np.random.default_rng(0)
 

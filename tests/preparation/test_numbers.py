@@ -8,8 +8,8 @@ from scipy.special import ndtri
 from tests.oracles import preparation as oracle
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.encodings import GRID, Distinct, learn_normal_scores
 from lssvm.preparation import TablePreparation
-from lssvm.preparation.numbers import GRID, Distinct, learn_normal_scores
 
 RNG = np.random.default_rng(0)
 

@@ -1,4 +1,4 @@
-"""Columns that say nothing are noticed, named and left out."""
+"""Columns that say nothing are noticed, named and dropped."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ RNG = np.random.default_rng(0)
 USEFUL = RNG.normal(size=N)
 
 
-def outcome(values, **parameters):
-    """Return what was done with a column beside a useful one, and why."""
-    preparation = TablePreparation(**parameters).fit({"useful": USEFUL, "col": values})
+NOISE = RNG.normal(size=N)
+
+
+def outcome(values, y=None, **parameters):
+    """Return what was done with a column next to a useful one, and why."""
+    preparation = TablePreparation(**parameters).fit({"useful": USEFUL, "col": values}, y)
     report = preparation.report_
     assert report["done"][0] == "standardised"
     return report["done"][1], report["why"][1]
@@ -36,6 +39,8 @@ def outcome(values, **parameters):
         (np.arange(N), "it numbers the rows"),
         (np.arange(1, N + 1)[::-1], "it numbers the rows"),
         (RNG.permutation(2 * N)[:N], "it numbers the rows"),
+        (np.full(N, np.datetime64("NaT", "us")), "all its values are missing"),
+        (np.full(N, np.nan), "all its values are missing"),
         (
             [f"a long remark about the order, {i % 40}, that somebody wrote" for i in range(N)],
             "free text of 5",
@@ -43,10 +48,12 @@ def outcome(values, **parameters):
         ([f"{i // 2}" for i in range(N)], "every level is rare"),
     ],
 )
-def test_useless_columns_are_left_out_with_the_reason(values, why):
-    done, reason = outcome(values)
-    assert done == "left out"
+def test_useless_columns_are_dropped_with_the_reason(values, why):
+    with pytest.warns(UserWarning, match="Columns of X are dropped. 'col': ") as warned:
+        done, reason = outcome(values, NOISE)
+    assert done == "dropped"
     assert why in reason
+    assert reason in str(warned[0].message)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +69,50 @@ def test_useless_columns_are_left_out_with_the_reason(values, why):
     ],
 )
 def test_useful_columns_are_not(values):
-    done, _ = outcome(values)
-    assert done != "left out"
+    done, _ = outcome(values, NOISE)
+    assert done != "dropped"
+
+
+@pytest.mark.parametrize(
+    ("values", "y"),
+    [
+        (np.arange(N), np.arange(N) / 10.0 + NOISE),  # a time index with a trend
+        (RNG.permutation(2 * N)[:N], None),  # an area
+        (np.arange(N), np.arange(N) // 20),  # classes
+    ],
+)
+def test_whole_numbers_that_predict_are_kept(values, y):
+    y = 0.3 * values + NOISE if y is None else y
+    done, why = outcome(values, y)
+    assert done == "standardised" and "it may number the rows" in why
+
+
+def test_without_targets_a_running_number_is_kept():
+    done, why = outcome(np.arange(N))
+    assert done == "standardised" and "it may number the rows" in why
+
+
+def test_columns_are_dropped_and_kept_by_name():
+    table = {"useful": USEFUL, "id": np.arange(N), "other": USEFUL**2}
+    preparation = TablePreparation(drop=["other"], keep=["id"]).fit(table, NOISE)
+    assert preparation.get_feature_names_out().tolist() == ["useful", "id"]
+    assert preparation.report_["why"][2] == "drop= names it"
+    with pytest.raises(InvalidInputError, match=r"keep= names the columns \['idd'\]"):
+        TablePreparation(keep=["idd"]).fit(table)
+    with pytest.raises(InvalidInputError, match="drop= and keep= both name"):
+        TablePreparation(drop=["id"], keep=["id"]).fit(table)
+    with pytest.raises(InvalidInputError, match="give a list of column names"):
+        TablePreparation(drop="id").fit(table)
+
+
+def test_a_column_that_only_rows_of_weight_zero_have_is_dropped():
+    late = np.where(np.arange(N) < 40, np.nan, USEFUL)
+    when = np.where(np.arange(N) < 40, np.datetime64("NaT", "us"), np.datetime64("2024-01-01"))
+    weight = (np.arange(N) < 40).astype(float)
+    table = {"useful": USEFUL, "late": late, "when": when}
+    with pytest.warns(UserWarning, match="'late': all its values are missing"):
+        preparation = TablePreparation().fit(table, NOISE, sample_weight=weight)
+    assert preparation.get_feature_names_out().tolist() == ["useful"]
 
 
 def test_all_columns_can_be_kept():
@@ -81,9 +130,10 @@ def test_all_columns_can_be_kept():
 def test_a_repeated_row_is_no_repeated_id():
     names = np.array([f"n{i}" for i in range(N)])
     table = {"useful": USEFUL, "name": names}
-    weighted = TablePreparation().fit(table, sample_weight=np.r_[2, np.ones(N - 1)])
     twice = np.r_[0, np.arange(N)]
-    repeated = TablePreparation().fit({name: v[twice] for name, v in table.items()})
+    with pytest.warns(UserWarning, match="Columns of X are dropped"):
+        weighted = TablePreparation().fit(table, sample_weight=np.r_[2, np.ones(N - 1)])
+        repeated = TablePreparation().fit({name: v[twice] for name, v in table.items()})
     assert weighted.report_ == repeated.report_
 
 
@@ -98,7 +148,6 @@ def test_nothing_left_is_an_error_with_the_reasons():
         ([f"{i % 7},5" for i in range(N)], "numbers"),
         ([f"{i % 7}.25 %" for i in range(N)], "numbers"),
         ([f"€ 1.{i % 7}00,00" for i in range(N)], "numbers"),
-        ([f"{i % 7 + 1}/5/2024" for i in range(N)], "dates"),
         ([f"{i % 7 + 1}.12.24" for i in range(N)], "dates"),
     ],
 )
@@ -116,7 +165,8 @@ def test_codes_of_digits_are_categories_without_a_word():
 
 
 def test_the_report_prints_as_a_table_and_makes_a_frame():
-    preparation = TablePreparation().fit({"useful": USEFUL, "one": np.ones(N)})
+    with pytest.warns(UserWarning, match="'one': it is 1 in every row"):
+        preparation = TablePreparation().fit({"useful": USEFUL, "one": np.ones(N)})
     lines = str(preparation.report_).splitlines()
     assert [line.split()[0] for line in lines] == ["column", "useful", "one"]
     assert len({len(line) for line in lines}) == 1

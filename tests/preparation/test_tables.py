@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.preparation import TablePreparation, read_table
+from lssvm.data.columns import read_table
+from lssvm.preparation import TablePreparation
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -148,7 +149,10 @@ def test_sparse_columns_of_pandas():
         ([b"a", b"b"], "values of type bytes"),
         ([datetime.time(3), datetime.time(4)], "values of type time"),
         ([1 + 2j, 3.0], "values of type complex"),
-        ([datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)], "time zone as Python objects"),
+        (
+            [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2024, 1, 1)],
+            "dates with a time zone and dates without one",
+        ),
     ],
 )
 def test_what_is_no_column_is_an_error_that_names_it(values, message):
@@ -199,3 +203,72 @@ def test_dates_with_a_time_zone_go_by_its_clock():
     )
     with pytest.raises(InvalidInputError, match="'when' has dates with time zone None"):
         preparation.transform(pd.DataFrame({"when": utc.tz_localize(None)}))
+
+
+def test_dates_with_a_time_zone_as_objects_are_those_of_utc():
+    east = datetime.timezone(datetime.timedelta(hours=2))
+    values = [datetime.datetime(2024, 1, 1, 12, tzinfo=zone) for zone in (datetime.UTC, east)]
+    (column,) = read_table({"when": [*values, None]}).columns
+    assert column.kind == "date" and column.zone == "UTC"
+    assert column.values.astype("datetime64[h]").astype(str).tolist() == [
+        "2024-01-01T12",
+        "2024-01-01T10",
+        "NaT",
+    ]
+
+
+def test_a_signalling_nan_is_missing_and_halves_of_surrogate_pairs_are_text():
+    (column,) = read_table({"x": [Decimal("sNaN"), Decimal("1.5")]}).columns
+    assert column.kind == "number" and np.isnan(column.values[0])
+    (column,) = read_table({"x": ["a\udc80", "b"]}).columns
+    assert column.levels == ("a\\udc80", "b")
+
+
+def test_whole_numbers_that_come_back_as_floats_are_the_same_levels():
+    frame = pd.DataFrame({"k": pd.Categorical([1, 2, 3, 1, 2, 3])})
+    preparation = TablePreparation(rare=1).fit(frame)
+    expected = preparation.transform(frame)
+    floats = pd.DataFrame({"k": pd.Categorical([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])})
+    np.testing.assert_array_equal(preparation.transform(floats), expected)
+    np.testing.assert_array_equal(preparation.transform({"k": [1, 2, 3, 1, 2, 3]}), expected)
+    np.testing.assert_array_equal(
+        preparation.transform({"k": np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])}), expected
+    )
+    assert preparation.unseen(floats) == {}
+
+
+@pytest.mark.parametrize("how", ["pandas", "arrow", "option"])
+def test_ordered_categories_keep_their_order(how):
+    sizes, levels = ["S", "L", "M", "M", "S", "L"], ["S", "M", "L"]
+    preparation = TablePreparation()
+    if how == "pandas":
+        table = pd.DataFrame({"size": pd.Categorical(sizes, levels, ordered=True)})
+    elif how == "arrow":
+        codes = pa.array([levels.index(size) for size in sizes], pa.int8())
+        column = pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=True)
+        table = pa.table({"size": column})
+    else:
+        table, preparation = {"size": sizes}, TablePreparation(ordered={"size": levels})
+    Z = preparation.fit_transform(table)
+    places = np.array([levels.index(size) for size in sizes], dtype=float)
+    np.testing.assert_allclose(Z[:, 0], (places - places.mean()) / places.std())
+    assert Z.shape == (6, 1) and preparation.report_["why"] == ["S < M < L"]
+    np.testing.assert_allclose(preparation.transform({"size": sizes}), Z)
+    unseen = preparation.transform({"size": ["XXL", None]})
+    np.testing.assert_allclose(unseen, Z[[2, 2]])
+
+
+def test_a_level_that_the_order_does_not_name_is_an_error():
+    with pytest.raises(InvalidInputError, match="'size' has the level 'XL', which ordered="):
+        TablePreparation(ordered={"size": ["S", "M"]}).fit({"size": ["S", "XL", "M"]})
+    with pytest.raises(InvalidInputError, match="ordered= names the columns"):
+        TablePreparation(ordered={"sizes": ["S", "M"]}).fit({"size": ["S", "M"]})
+
+
+def test_dates_as_text_are_taken_where_training_had_dates():
+    days = np.datetime64("2024-01-01") + np.arange(40)
+    preparation = TablePreparation().fit({"when": days})
+    texts = [str(day) for day in days]
+    np.testing.assert_allclose(
+        preparation.transform({"when": texts}), preparation.transform({"when": days})
+    )

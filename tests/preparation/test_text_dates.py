@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.dates import date_style, parse_dates
 from lssvm.preparation import TablePreparation
-from lssvm.preparation.text_dates import date_order
 
 DAYS = np.datetime64("2023-01-01") + 3 * np.arange(300)
 
@@ -30,7 +30,7 @@ def written(pattern):
 )
 def test_dates_in_text_are_those_of_dates(pattern, order):
     texts = written(pattern)
-    assert date_order(texts) == order
+    assert date_style(texts).order == order
     clock = {"T": 6.5 * 3600 + 15.5, " ": 6.5 * 3600}
     seconds = next((s for sign, s in clock.items() if sign in pattern), 0.0)
     moments = DAYS + np.timedelta64(int(seconds * 1e6), "us")
@@ -46,11 +46,10 @@ def test_dates_in_text_are_those_of_dates(pattern, order):
 @pytest.mark.parametrize(
     "texts",
     [
-        ["3/4/2024", "5/6/2024"],
         ["2024-13-01", "2024-01-01"],
         ["2024-02-30", "2024-02-01"],
         ["31/31/2024", "1/1/2024"],
-        ["2024-01-01", "1/31/2024"],
+        ["2024-01-01T10:00", "2024-01-01T10:00Z"],
         ["2024-01-01", "soon"],
         ["soon", "2024-01-01"],
         ["2024-01-01T25:00"],
@@ -58,13 +57,13 @@ def test_dates_in_text_are_those_of_dates(pattern, order):
         [],
     ],
 )
-def test_what_is_in_doubt_is_no_date(texts):
-    assert date_order(texts) is None
+def test_what_is_no_date(texts):
+    assert date_style(texts) is None
 
 
 def test_points_put_the_day_first():
-    assert date_order(["3.4.2024", "5.6.2024"]) == "dmy"
-    assert date_order(["12.31.2024"]) == "mdy"
+    assert date_style(["3.4.2024", "5.6.2024"]).order == "dmy"
+    assert date_style(["12.31.2024"]).order == "mdy"
 
 
 def test_new_text_that_is_no_such_date_is_an_error():
@@ -90,3 +89,61 @@ def test_text_can_stay_text():
     with pytest.warns(UserWarning, match="dates written as text"):
         preparation = TablePreparation(parse_dates=False).fit(table, y)
     assert preparation.report_["kind"][0] == "category"
+
+
+FORMS = [
+    ("2024-08-18T10:29:00Z", "UTC"),
+    ("2024-08-18 10:29:00+00:00", "UTC"),
+    ("2024-08-18T12:29:00+02:00", "UTC"),
+    ("2024-08-18T06:29:00.000-0400", "UTC"),
+    ("08/18/2024 10:29 AM", None),
+    ("18.08.2024 10:29", None),
+    ("18/08/2024 10:29:00", None),
+    ("Aug 18, 2024 10:29", None),
+    ("August 18, 2024, 10:29 am", None),
+    ("18 Aug 2024 10:29", None),
+    ("18-Aug-2024 10:29", None),
+    ("Sun, 18 Aug 2024 10:29:00 GMT", "UTC"),
+    ("2024/8/18 10:29", None),
+    ("8/18/24 10:29 AM", None),
+]
+
+
+@pytest.mark.parametrize(("text", "zone"), FORMS)
+def test_every_usual_form_is_the_same_moment(text, zone):
+    style = date_style([text])
+    assert style.zone == zone and not style.ambiguous
+    (moment,) = parse_dates([text], style.order, style.zoned)
+    assert moment == np.datetime64("2024-08-18T10:29")
+
+
+def test_months_are_their_first_day():
+    texts = ["2024-08", "Aug 2024", "August 2024", "2024/8"]
+    assert set(parse_dates(texts, "ymd").tolist()) == {np.datetime64("2024-08-01", "us").item()}
+
+
+def test_noon_and_midnight():
+    found = parse_dates(["1/31/2024 12:05 AM", "1/31/2024 12:05 PM"], "mdy")
+    assert found.astype(str).tolist() == [
+        "2024-01-31T00:05:00.000000",
+        "2024-01-31T12:05:00.000000",
+    ]
+
+
+def test_an_order_that_no_value_shows_is_a_guess_and_is_reported():
+    texts = [f"0{1 + i % 9}/0{1 + i % 7}/2024" for i in range(60)]
+    with pytest.warns(UserWarning, match="they are read as month, day, year"):
+        preparation = TablePreparation().fit({"when": texts})
+    assert preparation.report_["kind"] == ["date"]
+    assert "a guess: no value tells day and month apart" in preparation.report_["why"][0]
+
+
+def test_zones_are_named_and_new_rows_need_one():
+    texts = [f"{text}T12:00:00+02:00" for text in written("{y}-{m:02}-{d:02}")]
+    preparation = TablePreparation().fit({"when": texts})
+    assert "in UTC" in preparation.report_["why"][0]
+    moments = DAYS.astype("datetime64[us]") + np.timedelta64(10, "h")
+    utc = preparation.transform({"when": np.datetime_as_string(moments, timezone="UTC").tolist()})
+    np.testing.assert_allclose(utc, preparation.transform({"when": texts}), atol=1e-12)
+    with pytest.raises(InvalidInputError, match="with a time zone in training"):
+        preparation.transform({"when": ["2024-01-01T12:00:00"]})

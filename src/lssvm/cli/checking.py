@@ -11,8 +11,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm.cli.models import as_columns, as_given, last_step, prepared_table
+from lssvm.data.encodings import NumberEncoding
+from lssvm.data.preparation import PreparedTable
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
-from lssvm.preparation import NumberEncoding, PreparedTable
 
 if TYPE_CHECKING:
     from lssvm.cli.models import Model

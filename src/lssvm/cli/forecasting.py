@@ -171,7 +171,7 @@ def _dates(table: Any, name: str) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    from lssvm.preparation.text_dates import date_order, parse_dates
+    from lssvm.data.dates import date_style, parse_dates
 
     values = table.column(name).combine_chunks()
     if values.null_count:
@@ -179,14 +179,13 @@ def _dates(table: Any, name: str) -> Any:
     if not pa.types.is_string(values.type):
         return np.asarray(values)
     texts = values.to_pylist()
-    order = date_order(texts)
-    found = None if order is None else parse_dates(texts, order)
-    if found is None:
+    style = date_style(texts)
+    if style is None or style.ambiguous:
         raise InvalidInputError(
             f"--time {name} holds texts such as {texts[0]!r}, which are no dates, or could be read "
             "in two ways: write them as 2024-12-31."
         )
-    return found
+    return parse_dates(texts, style.order, style.zoned)
 
 
 def shown_time(when: Any) -> str:

@@ -14,8 +14,8 @@ from lssvm.cli.options import Fitting, Modelling
 if TYPE_CHECKING:
     from lssvm.cli.tables import Table
     from lssvm.data import Scan
+    from lssvm.data.preparation import PreparedTable
     from lssvm.data.raw import Schema
-    from lssvm.preparation import PreparedTable
     from lssvm.reductions import FixedSizeL0
 
 _TYPES = {"number": "number", "boolean": "number", "category": "text", "date": "text"}

@@ -11,6 +11,7 @@ import numpy as np
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import RandomState, as_generator
+from lssvm.data.preparation import PreparedTable
 from lssvm.data.prepare import Preparation
 from lssvm.explanations import (
     Contrast,
@@ -34,7 +35,6 @@ from lssvm.fitting.series import Layout, Series, SeriesFit
 from lssvm.fitting.settings import is_int
 from lssvm.fitting.table import TableFit
 from lssvm.local import PartsEngine
-from lssvm.preparation import PreparedTable
 
 Groups = Mapping[str, Sequence[Any]]
 

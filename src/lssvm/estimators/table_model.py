@@ -18,6 +18,7 @@ from lssvm._core.device import find_device
 from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
+from lssvm.data.preparation import PreparedTable
 from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
@@ -45,7 +46,7 @@ from lssvm.fitting.table_beside import change_beside
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import mean_outer_product
 from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
-from lssvm.preparation import PreparedTable, TablePreparation
+from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 
 _OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")

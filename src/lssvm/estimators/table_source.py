@@ -12,11 +12,12 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_weight
 from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan
+from lssvm.data.columns import RawColumn, RawTable, read_table
+from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import RawBlock, TextColumn
 from lssvm.data.scanning import as_scan
 from lssvm.fitting.configurations import Inputs
 from lssvm.fitting.table_rows import TableBlock
-from lssvm.preparation import PreparedTable, RawColumn, RawTable, read_table
 
 MANY = 400_000
 """Rows from which on everything but the parts is chosen by a sample."""
@@ -165,7 +166,7 @@ def joined(tables: Sequence[RawTable]) -> RawTable:
     Examples
     --------
     >>> from lssvm.estimators.table_source import joined
-    >>> from lssvm.preparation import read_table
+    >>> from lssvm.data.columns import read_table
     >>> both = joined([read_table({"job": ["cook"]}), read_table({"job": ["smith", None]})])
     >>> both.columns[0].levels, both.columns[0].values.tolist()
     (('cook', 'smith'), [0, 1, -1])

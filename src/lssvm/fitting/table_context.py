@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
+from lssvm.data.preparation import PreparedTable
 from lssvm.fitting.configurations import Inputs
-from lssvm.preparation import PreparedTable
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals
 

@@ -18,6 +18,10 @@ from lssvm._core.arrays import IntArray, is_sparse
 from lssvm._core.blocks import n_threads
 from lssvm.codes import make_code
 from lssvm.data import Preparation
+from lssvm.data.columns import KINDS
+from lssvm.data.dates import ORDERS
+from lssvm.data.encodings import CYCLES, DateEncoding, LevelEncoding, NumberEncoding
+from lssvm.data.preparation import PreparedTable
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.table_model import TableModel
@@ -34,10 +38,6 @@ from lssvm.io.schema import MAX_CLASSES, Model
 from lssvm.kernels import Kernel, Metric, Trend
 from lssvm.kernels.factory import has_gamma
 from lssvm.moments import Moments
-from lssvm.preparation import DateEncoding, LevelEncoding, NumberEncoding, PreparedTable
-from lssvm.preparation.encodings import CYCLES
-from lssvm.preparation.tables import KINDS
-from lssvm.preparation.text_dates import ORDERS
 from lssvm.tasks import Classes, Task
 from lssvm.uncertainty import Isotonic, Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, csr_matrix
 from lssvm import estimators
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
 from lssvm._core.text import printable
+from lssvm.data.encodings import DateEncoding
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
@@ -31,7 +32,6 @@ from lssvm.io.checks import (
 )
 from lssvm.io.records import NotStorable, encode, need
 from lssvm.io.schema import MAX_CLASSES, Model, schema
-from lssvm.preparation import DateEncoding
 from lssvm.uncertainty import Probabilities, Residuals
 
 Estimator: TypeAlias = KernelEstimator | NARX | TableModel

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError, library
 from lssvm._core.text import printable
+from lssvm.data.preparation import PreparedTable
 from lssvm.io.models import (
     check_parameters,
     check_storable,
@@ -39,7 +40,7 @@ from lssvm.io.models import (
 )
 from lssvm.io.records import NotStorable, encode, need
 from lssvm.io.schema import Model, StoredPipeline, StoredTransformer, schema
-from lssvm.preparation import PreparedTable, TablePreparation
+from lssvm.preparation import TablePreparation
 
 _SCALERS = (MinMaxScaler, QuantileTransformer, StandardScaler)
 _ENCODERS = (OneHotEncoder, OrdinalEncoder)

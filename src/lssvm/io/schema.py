@@ -35,7 +35,6 @@ from lssvm import (
     kernels,
     local,
     moments,
-    preparation,
     prototypes,
     reductions,
     solvers,
@@ -44,6 +43,7 @@ from lssvm import (
     uncertainty,
 )
 from lssvm._core.arrays import AnyArray
+from lssvm.data import encodings, preparation
 from lssvm.fitting import configurations, dual, fixed_solution, record, series
 from lssvm.fitting import greedy as greedy_fit
 from lssvm.fitting import table as table_fit
@@ -176,9 +176,9 @@ _RECORDS: dict[str, type[Any]] = {
     "ExactFit": solvers.ExactFit,
     "PreparedTable": preparation.PreparedTable,
     "PreparedColumn": preparation.PreparedColumn,
-    "NumberEncoding": preparation.NumberEncoding,
-    "LevelEncoding": preparation.LevelEncoding,
-    "DateEncoding": preparation.DateEncoding,
+    "NumberEncoding": encodings.NumberEncoding,
+    "LevelEncoding": encodings.LevelEncoding,
+    "DateEncoding": encodings.DateEncoding,
     # targets and probabilities
     "Classes": tasks.Classes,
     "Numbers": tasks.Numbers,
@@ -245,7 +245,7 @@ _FLOAT64 |= {"NumberEncoding", "LevelEncoding"}
 
 _UNNAMED = {"Model": "parameters record", "StoredPipeline": "model"}
 
-_Encoding = preparation.NumberEncoding | preparation.LevelEncoding | preparation.DateEncoding
+_Encoding = encodings.NumberEncoding | encodings.LevelEncoding | encodings.DateEncoding
 _TYPES: dict[str, Any] = {
     "Memory": dual.DualMemory | fixed_solution.FixedMemory | greedy_fit.GreedyMemory,
     "Calibrator": uncertainty.Isotonic | uncertainty.Sigmoid,

@@ -11,6 +11,8 @@ import numpy as np
 from lssvm._core.arrays import AnyArray, FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
+from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
+from lssvm.data.preparation import PreparedTable
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import Member, TableFit
 from lssvm.fitting.configurations import Inputs
@@ -24,7 +26,6 @@ from lssvm.onnx.model_nodes import (
     class_outputs,
     no_interval,
 )
-from lssvm.preparation import DateEncoding, LevelEncoding, NumberEncoding, PreparedTable
 from lssvm.tasks import Classes
 from lssvm.uncertainty import Probabilities
 

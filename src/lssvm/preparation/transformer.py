@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -14,10 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, check_weight
 from lssvm._core.errors import InvalidInputError, not_known
-from lssvm.preparation.learning import Learned, PreparationSettings, learn
-from lssvm.preparation.record import PreparedTable
-from lssvm.preparation.report import PreparationReport
-from lssvm.preparation.tables import RawTable, column_names, read_table
+from lssvm.data.columns import RawTable, column_names, read_table
+from lssvm.data.preparation import (
+    Learned,
+    PreparationReport,
+    PreparationSettings,
+    PreparedTable,
+    learn,
+)
 
 METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")
@@ -61,12 +65,21 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Folds in which the rows of `fit_transform` are encoded by the target. A number assigns rows
         by their content; a splitter of scikit-learn is used as it is and has to test every row
         once.
-    drop : bool, default=True
-        Leave out columns that are constant, equal to another one, an id (all different text, or a
-        running number) or free text; `report_` names them and says why.
+    drop : bool or list of str, default=True
+        Columns to drop. True drops those that are constant, equal to another one, text that is
+        different in (nearly) every row, free text, or a running number that predicts nothing:
+        rows next to each other in it have targets no more alike than shuffled rows. A list names
+        columns to drop besides. False keeps all that can be used. `report_` and a warning name
+        dropped columns with the reason.
+    keep : list of str, default=()
+        Columns that are not dropped, whatever they look like.
+    ordered : mapping from columns to lists of levels, optional
+        Categories whose levels have an order, such as ``{"size": ["S", "M", "L"]}``: they become
+        one number, the place of the level. Ordered categoricals of pandas and Arrow are known.
     parse_dates : bool, default=True
-        Read text as dates where every value is one and the order of day, month and year is beyond
-        doubt (2024-01-31, 31.1.2024, 1/31/2024, with or without a time).
+        Read text as dates where every value is one (2024-01-31, 31.1.2024, 1/31/2024 10:29 AM,
+        Aug 18, 2024, with or without a time and an offset from UTC). `report_` names the order of
+        day and month that the values show, or that it is a guess.
     random_state : int, default=0
         Seed of the hash that assigns rows to folds.
 
@@ -140,7 +153,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     smoothing: float | str = "auto"
     target: str = "auto"
     cv: Any = 10
-    drop: bool = True
+    drop: bool | Sequence[str] = True
+    keep: Sequence[str] = ()
+    ordered: Mapping[str, Sequence[Any]] | None = None
     parse_dates: bool = True
     random_state: int | None = 0
 
@@ -331,6 +346,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         own = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables, of frames
         texts = table.named and all(isinstance(name, str) for name in own)
         self._publish(learned.prepared, texts)
+        reasons = learned.prepared.dropped(settings.dropped)
+        if reasons:
+            words = "; ".join(f"{name!r}: {why}" for name, why in list(reasons.items())[:20])
+            warnings.warn(f"Columns of X are dropped. {words}.", UserWarning, stacklevel=3)
         return table, learned
 
     def _publish(self, prepared: PreparedTable, texts: bool = True) -> None:
@@ -389,6 +408,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         settings["smoothing"] = None if self.smoothing == "auto" else float(self.smoothing)
         settings["max_levels"] = int(self.max_levels)
         settings["cv"] = self.cv if own_folds else int(self.cv)
+        switch = isinstance(self.drop, bool | np.bool_)
+        settings["drop"] = bool(self.drop) if switch else True
+        settings["dropped"] = () if switch else _names("drop", self.drop)
+        settings["keep"] = _names("keep", self.keep)
+        both = sorted(set(settings["keep"]) & set(settings["dropped"]))
+        if both:
+            raise InvalidInputError(f"drop= and keep= both name the columns {both}.")
+        settings["ordered"] = {str(k): list(v) for k, v in (self.ordered or {}).items()}
         return PreparationSettings(**settings, seed=int(seed))
 
     def __sklearn_tags__(self) -> Any:
@@ -399,6 +426,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
+
+
+def _names(option: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise InvalidInputError(f"{option}={given!r} is not usable: give a list of column names.")
+    return tuple(str(name) for name in given)
 
 
 def _check_number(name: str, value: Any, least: float, needed: str, whole: bool = False) -> None:

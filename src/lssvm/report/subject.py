@@ -13,13 +13,13 @@ from sklearn.base import is_classifier
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
+from lssvm.data.columns import read_table
 from lssvm.data.folds import hash_rows
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.fitting import TableFit
 from lssvm.plots.base import Estimator, Predictor, behind_steps, fitted_model
-from lssvm.preparation import read_table
 from lssvm.reductions import SparsityPath
 from lssvm.report.markup import count
 

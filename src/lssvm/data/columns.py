@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, is_sparse
 from lssvm._core.blocks import as_bytes, require
 from lssvm._core.errors import InvalidInputError
-from lssvm.preparation.text_dates import parse_dates
+from lssvm.data.dates import DateStyle, date_style, parse_dates
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")
 """What a column can hold; "empty" is a column of missing values, which fits every kind."""
@@ -52,13 +52,15 @@ class RawColumn:
         datetime64[us] with NaT (dates, by the clock of ``zone``); the position of the level, -1
         where missing (categories).
     levels : tuple of str
-        The different strings of a category, sorted.
+        The different strings of a category, sorted; in their own order where they have one.
     zone : str or None
         Time zone of dates that have one.
+    ordered : bool
+        Whether the levels have an order of their own.
 
     Examples
     --------
-    >>> from lssvm.preparation import read_table
+    >>> from lssvm.data.columns import read_table
     >>> job = read_table({"job": ["smith", None, "cook"]}).columns[0]
     >>> job.kind, job.levels, job.values.tolist(), job.missing.tolist()
     ('category', ('cook', 'smith'), [1, -1, 0], [False, True, False])
@@ -69,6 +71,7 @@ class RawColumn:
     values: AnyArray
     levels: tuple[str, ...] = ()
     zone: str | None = None
+    ordered: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
@@ -89,19 +92,40 @@ class RawColumn:
             return np.where(np.isnat(self.values), np.nan, micros)
         return np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # -0 is 0
 
-    def as_dates(self, order: str) -> RawColumn | None:
-        """Return a category as the dates that its levels are, None where one is none.
+    def date_style(self) -> DateStyle | None:
+        """Return how the levels of a category are written as dates; None where one is none."""
+        return None if self.kind != "category" or self.ordered else date_style(self.levels)
 
-        Parameters
-        ----------
-        order : str
-            Of day, month and year in the text.
-        """
-        dates = parse_dates(self.levels, order)
+    def as_dates(self, order: str, zoned: bool = False) -> RawColumn | None:
+        """Return a category as the dates that its levels are, None where one is none."""
+        dates = parse_dates(self.levels, order, zoned)
         if dates is None:
             return None
         table = np.append(dates, np.datetime64("NaT", "us"))
-        return RawColumn(self.name, "date", table[self.values])
+        zone = "UTC" if zoned else None
+        return RawColumn(self.name, "date", table[self.values], zone=zone)
+
+    def as_category(self) -> RawColumn:
+        """Return numbers as the names that they are written by: 1 and 1.0 are '1'."""
+        return category_column(self.name, [None if v != v else v for v in self.values.tolist()])
+
+    def in_order(self, levels: Sequence[Any]) -> RawColumn:
+        """Return a category with levels of this order; raise where it has another one."""
+        wanted = tuple(level_text(level) for level in levels)
+        if len(set(wanted)) < len(wanted):
+            raise InvalidInputError(f"ordered= names a level of column {self.name!r} twice.")
+        if self.kind == "empty":
+            return self
+        column = self if self.kind == "category" else self.as_category()
+        place = {level: i for i, level in enumerate(wanted)}
+        other = [level for level in column.levels if level not in place]
+        if other:
+            raise InvalidInputError(
+                f"Column {self.name!r} has the level {other[0]!r}, which ordered= does not name: "
+                f"it has {list(wanted)}. Add it where it belongs, or make it missing (None)."
+            )
+        table = np.array([*(place[level] for level in column.levels), -1], dtype=np.intp)
+        return RawColumn(self.name, "category", table[column.values], wanted, ordered=True)
 
     def take(self, rows: Any) -> RawColumn:
         """Return some rows, with the levels that occur there.
@@ -117,6 +141,8 @@ class RawColumn:
         there = np.bincount(values[values >= 0], minlength=len(self.levels)) > 0
         if not there.any():
             return RawColumn(self.name, "empty", np.full(len(values), np.nan))
+        if self.ordered:
+            return RawColumn(self.name, "category", values, self.levels, ordered=True)
         place = np.append(np.cumsum(there) - 1, -1)
         levels = tuple(level for level, used in zip(self.levels, there, strict=True) if used)
         return RawColumn(self.name, "category", place[values], levels)
@@ -137,7 +163,7 @@ class RawTable:
 
     Examples
     --------
-    >>> from lssvm.preparation import read_table
+    >>> from lssvm.data.columns import read_table
     >>> table = read_table([[1.5, "cook"], [2.5, "smith"]])
     >>> table.names, [column.kind for column in table.columns], table.named
     (('x0', 'x1'), ['number', 'category'], False)
@@ -150,6 +176,14 @@ class RawTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(column.name for column in self.columns))
+
+    def in_order(self, ordered: Mapping[str, Sequence[Any]]) -> RawTable:
+        """Return the table with levels of some columns in an order of their own."""
+        columns = tuple(
+            column.in_order(ordered[column.name]) if column.name in ordered else column
+            for column in self.columns
+        )
+        return RawTable(columns, self.named, self.n_rows)
 
     def take(self, rows: Any) -> RawTable:
         """Return some rows.
@@ -190,7 +224,7 @@ def read_table(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.preparation import read_table
+    >>> from lssvm.data.columns import read_table
     >>> table = {"age": [30, None], "since": np.array(["2024-01-01", "NaT"], "datetime64[D]")}
     >>> [(column.name, column.kind) for column in read_table(table).columns]
     [('age', 'number'), ('since', 'date')]
@@ -213,7 +247,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
     Examples
     --------
-    >>> from lssvm.preparation.tables import column_names
+    >>> from lssvm.data.columns import column_names
     >>> column_names({"age": [30]}), column_names([[30]])
     (('age',), None)
     """
@@ -312,7 +346,9 @@ def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColu
         values = np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
         return RawColumn(name, "boolean" if dtype == nw.Boolean else "number", values)
     if dtype in (nw.String, nw.Categorical, nw.Enum):
-        return _category(name, series.to_list())
+        column = category_column(name, series.to_list())
+        order = _own_order(series.to_native())
+        return column if order is None else column.in_order(order)
     if dtype == nw.Date:
         series, dtype = series.cast(nw.Datetime("us")), nw.Datetime("us")
     if isinstance(dtype, nw.Datetime):
@@ -330,6 +366,16 @@ def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColu
     if array.dtype.kind in "biufmM":  # such as the sparse columns of pandas
         return _from_array(name, array)
     raise _unusable(name, str(dtype))
+
+
+def _own_order(values: Any) -> list[Any] | None:
+    """Return the categories in their order, where a column of pandas or Arrow has one."""
+    categories: Any = getattr(values, "cat", None)
+    if getattr(categories, "ordered", False):
+        return list(categories.categories)
+    if getattr(getattr(values, "type", None), "ordered", False):  # a dictionary of Arrow
+        return list(values.unify_dictionaries().chunk(0).dictionary.to_pylist())
+    return None
 
 
 def _as_dates(values: Any) -> NDArray[np.datetime64]:
@@ -368,6 +414,8 @@ def is_missing(value: Any) -> bool:
     """Say whether a Python value is None, NaN, NaT or pandas' NA."""
     if value is None:
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signalling NaN cannot be compared
     try:
         return bool(value != value)
     except (TypeError, ValueError):  # NA is neither equal to itself nor not
@@ -377,7 +425,7 @@ def is_missing(value: Any) -> bool:
 def _from_objects(name: str, values: list[Any]) -> RawColumn:
     types = set(map(type, values))
     if types == {str}:
-        return _category(name, values)
+        return category_column(name, values)
     odd = {t for t in types if not issubclass(t, str | bool | int)}  # these are never missing
     if odd:
         values = [None if type(v) in odd and is_missing(v) else v for v in values]
@@ -385,21 +433,30 @@ def _from_objects(name: str, values: list[Any]) -> RawColumn:
     if not types:
         return RawColumn(name, "empty", np.full(len(values), np.nan))
     if all(issubclass(t, str) for t in types):
-        return _category(name, values)
+        return category_column(name, values)
     if all(issubclass(t, bool | np.bool_) for t in types):
         return RawColumn(name, "boolean", _as_floats(values))
     if all(issubclass(t, numbers.Real | Decimal | np.bool_) for t in types):
         return RawColumn(name, "number", _as_floats(values))
     if all(issubclass(t, datetime.date | np.datetime64) for t in types):
-        if any(getattr(v, "tzinfo", None) is not None for v in values):
-            raise InvalidInputError(
-                f"Column {name!r} has dates with a time zone as Python objects: make it a column "
-                "of dates, for example with pandas.to_datetime(..., utc=True)."
-            )
-        return RawColumn(name, "date", np.array(values, dtype="datetime64[us]"))
+        return _from_date_objects(name, values)
     if all(issubclass(t, datetime.timedelta | np.timedelta64) for t in types):
         return RawColumn(name, "duration", np.array(values, dtype="timedelta64[us]") / DAY)
     raise _mixture(name, values, types)
+
+
+def _from_date_objects(name: str, values: list[Any]) -> RawColumn:
+    zoned = {getattr(v, "tzinfo", None) is not None for v in values if v is not None}
+    if len(zoned) > 1:
+        raise InvalidInputError(
+            f"Column {name!r} has dates with a time zone and dates without one: give all of them "
+            "one, for example with pandas.to_datetime(..., utc=True)."
+        )
+    zone = None
+    if zoned == {True}:
+        utc, zone = datetime.UTC, "UTC"
+        values = [None if v is None else v.astimezone(utc).replace(tzinfo=None) for v in values]
+    return RawColumn(name, "date", np.array(values, dtype="datetime64[us]"), zone=zone)
 
 
 def _as_floats(values: list[Any]) -> FloatArray:
@@ -434,12 +491,25 @@ def _mixture(name: str, values: list[Any], types: set[type]) -> InvalidInputErro
     )
 
 
-def _category(name: str, values: list[Any]) -> RawColumn:
+def level_text(value: Any) -> str:
+    """Return the name of a level: whole numbers without a point, text that can be stored."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value)) if abs(float(value)) < 2**53 else str(value)
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # halves of surrogate pairs are not text
+        text = text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def category_column(name: str, values: list[Any]) -> RawColumn:
+    """Return a column of categories from any values; None and NaN are missing."""
     try:
         distinct = set(values)
     except TypeError as error:
         raise _unusable(name, f"that cannot be compared ({error})") from error
-    text = {value: str(value) for value in distinct if not is_missing(value)}
+    text = {value: level_text(value) for value in distinct if not is_missing(value)}
     if not text:
         return RawColumn(name, "empty", np.full(len(values), np.nan))
     levels = sorted(set(text.values()))

@@ -1,0 +1,653 @@
+"""How one raw column becomes numbers: frozen records, and how they are learned from a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.data.columns import RawColumn
+
+HALF = float(np.sqrt(0.5))
+"""Half the distance of two levels that share one column: they are sqrt(2) apart."""
+
+
+class Encoding(Protocol):
+    """Turns a raw column into features."""
+
+    way: ClassVar[str]
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """What the name of each feature has behind the name of the column."""
+
+    def encode(self, column: RawColumn, out: FloatArray) -> None:
+        """Write the features of a column into ``out``, shape (n, width)."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberEncoding:
+    """Numbers, standardised or as normal scores, and whether they were missing.
+
+    Attributes
+    ----------
+    fill : float
+        What stands for a missing number.
+    mean, scale : float
+        A feature is (f(x) - mean) / scale, where f interpolates linearly between ``grid`` and
+        ``scores`` and is constant outside them; without a grid, f(x) = x.
+    grid, scores : arrays of shape (g,)
+        Ascending numbers and their normal scores; empty for standardised numbers.
+    indicator : float
+        Half the distance between "there" and "missing" in a second feature; 0: no such feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.columns import read_table
+    >>> from lssvm.data.encodings import NumberEncoding
+    >>> age = NumberEncoding(40.0, 40.0, 10.0, np.empty(0), np.empty(0), 0.0)
+    >>> out = np.empty((3, 1))
+    >>> age.encode(read_table({"age": [30, 40, None]}).columns[0], out)
+    >>> out.ravel().tolist()
+    [-1.0, 0.0, 0.0]
+    """
+
+    fill: float
+    mean: float
+    scale: float
+    grid: FloatArray
+    scores: FloatArray
+    indicator: float
+    way: ClassVar[str] = "number"
+
+    @property
+    def width(self) -> int:
+        """Number of features, 1 or 2."""
+        return 1 + (self.indicator > 0)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Of the number, and of the feature that says whether it was missing."""
+        return ("", "=(missing)")[: self.width]
+
+    def encode(self, column: RawColumn, out: FloatArray) -> None:
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            Numbers.
+        out : array of shape (n, width)
+            Overwritten.
+        """
+        self.encode_values(column.values, out)
+
+    def encode_values(self, x: FloatArray, out: FloatArray) -> None:
+        """Write the features of numbers, NaN where missing, into ``out``.
+
+        Parameters
+        ----------
+        x : array of shape (n,)
+            Numbers.
+        out : array of shape (n, width)
+            Overwritten.
+        """
+        missing = np.isnan(x)
+        if missing.any():
+            x = np.where(missing, self.fill, x)
+        if len(self.grid):
+            x = np.interp(x, self.grid, self.scores)
+        x = x - self.mean
+        x /= self.scale
+        out[:, 0] = x
+        if self.indicator > 0:
+            out[:, 1] = np.where(missing, self.indicator, -self.indicator)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelEncoding:
+    """Levels looked up in a table: indicators, two sides of one feature, or encoded targets.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        The strings that training met.
+    values : array of shape (len(levels), width)
+        The features of each level.
+    missing, unseen : arrays of shape (width,)
+        Those of a missing value, and of a level that is not in the table.
+    suffixes : tuple of str
+        Ends of the names of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.columns import read_table
+    >>> from lssvm.data.encodings import LevelEncoding
+    >>> names = ("=cook", "=smith", "=tailor")
+    >>> jobs = LevelEncoding(("cook", "smith", "tailor"), np.eye(3), *np.zeros((2, 3)), names)
+    >>> out = np.empty((2, 3))
+    >>> jobs.encode(read_table({"job": ["smith", "pilot"]}).columns[0], out)
+    >>> out.tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    levels: tuple[str, ...]
+    values: FloatArray
+    missing: FloatArray
+    unseen: FloatArray
+    suffixes: tuple[str, ...]
+    way: ClassVar[str] = "levels"
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.suffixes)
+
+    @staticmethod
+    def _place(level: str, place: dict[str, int]) -> int:
+        """Return the place of a level; 1 is also 1.0, as models of version 0.2 have it."""
+        found = place.get(level, -2)
+        return place.get(f"{level}.0", -2) if found < 0 and level.lstrip("-").isdigit() else found
+
+    def place_of(self, level: str) -> int:
+        """Return the place of a level; -2: it is not among them."""
+        return self._place(level, {known: i for i, known in enumerate(self.levels)})
+
+    def positions(self, column: RawColumn) -> IntArray:
+        """Return for every row its place among the levels; -1: missing, -2: not among them.
+
+        Parameters
+        ----------
+        column : RawColumn
+            A category.
+        """
+        if column.kind in ("boolean", "empty"):  # their values are 0, 1 and NaN
+            return np.where(np.isnan(column.values), -1, column.values).astype(np.intp)
+        place = {level: i for i, level in enumerate(self.levels)}
+        table = [self._place(level, place) for level in column.levels]
+        return np.asarray(np.array([*table, -1], dtype=np.intp)[column.values])
+
+    def encode(self, column: RawColumn, out: FloatArray) -> None:
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            A category.
+        out : array of shape (n, width)
+            Overwritten.
+        """
+        table = np.vstack([self.values, self.unseen, self.missing])  # found from the end
+        out[:] = table[self.positions(column)]
+
+
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
+"""The cycles of dates and their lengths in days."""
+
+EPOCH = np.datetime64("1970-01-01T00:00:00", "us")
+
+
+def days(moments: NDArray[np.datetime64]) -> FloatArray:
+    """Return the days since 1970 of dates, NaN where missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.encodings import days
+    >>> days(np.array(["1970-01-02T12:00"], "datetime64[us]")).tolist()
+    [1.5]
+    """
+    return np.asarray((moments - EPOCH) / np.timedelta64(1, "D"), dtype=np.float64)
+
+
+def phase(moments: NDArray[np.datetime64], cycle: str) -> FloatArray:
+    """Return where in its year, week or day each moment is, as a share from 0 to 1.
+
+    The year goes by days (the 1st of January is 0 in every year), the week by whole days from
+    Monday on, the day by the clock.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.encodings import phase
+    >>> when = np.array(["2024-01-02T06:00"], "datetime64[us]")  # a Tuesday
+    >>> [round(float(phase(when, cycle)[0]), 4) for cycle in ("year", "week", "day")]
+    [0.0027, 0.1429, 0.25]
+    """
+    day = moments.astype("datetime64[D]")
+    if cycle == "year":
+        first = moments.astype("datetime64[Y]")
+        begin = first.astype("datetime64[D]")
+        length = (first + 1).astype("datetime64[D]") - begin
+        return np.asarray((day - begin) / length, dtype=np.float64)
+    if cycle == "week":
+        numbers = np.asarray((day - np.datetime64("1970-01-05", "D")) / np.timedelta64(1, "D"))
+        return np.asarray(np.mod(numbers, 7.0) / 7.0, dtype=np.float64)
+    return np.asarray((moments - day) / np.timedelta64(1, "D"), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class DateEncoding:
+    """Dates as a position in days and as points on the circles of year, week and day.
+
+    Attributes
+    ----------
+    position : NumberEncoding
+        Of the days since 1970.
+    cycles : tuple of str
+        Those of `CYCLES` that are used; a missing date is in the middle of the circle.
+    zone : str or None
+        By whose clock dates are read.
+    order : str
+        The order of day, month and year where training had text, "" where it had dates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.columns import read_table
+    >>> from lssvm.data.encodings import DateEncoding, NumberEncoding
+    >>> position = NumberEncoding(19000.0, 19000.0, 100.0, np.empty(0), np.empty(0), 0.0)
+    >>> DateEncoding(position, ("week",), None, "").suffixes
+    ('', ':week_sin', ':week_cos')
+    """
+
+    position: NumberEncoding
+    cycles: tuple[str, ...]
+    zone: str | None
+    order: str
+    way: ClassVar[str] = "date"
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.position.width + 2 * len(self.cycles)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Of the position (and whether it was missing), then sine and cosine of every cycle."""
+        waves = [f":{cycle}_{wave}" for cycle in self.cycles for wave in ("sin", "cos")]
+        return (*self.position.suffixes, *waves)
+
+    def encode(self, column: RawColumn, out: FloatArray) -> None:
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            Dates, or text of them.
+        out : array of shape (n, width)
+            Overwritten.
+        """
+        moments = column.values
+        if column.kind == "empty":
+            moments = np.full(len(column), np.datetime64("NaT", "us"))
+        at = self.position.width
+        self.position.encode_values(days(moments), out[:, :at])
+        missing = np.isnat(moments)
+        for cycle in self.cycles:
+            angle = 2.0 * np.pi * phase(moments, cycle)
+            out[:, at] = np.where(missing, 0.0, np.sin(angle))
+            out[:, at + 1] = np.where(missing, 0.0, np.cos(angle))
+            at += 2
+
+
+# -- numbers ----------------------------------------------------------------------------------
+
+CLIP = 3.0
+"""Normal scores are no larger than this."""
+
+GRID = 1000
+"""Steps of the normal scores between -CLIP and CLIP; numbers in between are interpolated."""
+
+ROUNDING = 1e-12
+"""Numbers that differ by less than this share of their size count as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """The different numbers of a column, ascending, with their weights."""
+
+    values: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, x: FloatArray, weight: FloatArray | None) -> Distinct:
+        """Sort numbers without missing ones; O(n log n) time."""
+        if weight is None:
+            ordered = np.sort(x)
+        else:
+            order = np.argsort(x, kind="stable")
+            ordered = x[order]
+        first = np.flatnonzero(np.concatenate([[len(x) > 0], ordered[1:] != ordered[:-1]]))
+        if weight is None:
+            sums = np.diff(first, append=len(x)).astype(np.float64)
+        else:
+            sums = np.add.reduceat(weight[order], first) if len(first) else np.empty(0)
+        return cls(ordered[first], sums)
+
+    @property
+    def constant(self) -> bool:
+        """Whether all numbers are equal but for rounding."""
+        if len(self.values) < 2:
+            return True
+        low, high = float(self.values[0]), float(self.values[-1])
+        return high / 2 - low / 2 <= ROUNDING * max(abs(low), abs(high))
+
+    def median(self) -> float:
+        """Return the median: that of the numbers repeated as often as their weights say."""
+        total = np.cumsum(self.weight)
+        half = total[-1] / 2
+        low = self.values[np.searchsorted(total, half, side="left")]
+        high = self.values[min(np.searchsorted(total, half, side="right"), len(total) - 1)]
+        return float(low / 2 + high / 2)
+
+    def moments(self) -> tuple[float, float]:
+        """Return mean and standard deviation."""
+        return weighted_moments(self.values, self.weight)
+
+
+def weighted_moments(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Return mean and standard deviation; numbers of any size, nothing overflows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.encodings import weighted_moments
+    >>> weighted_moments(np.array([1e200, 3e200]), np.ones(2))
+    (2e+200, 1e+200)
+    """
+    size = float(np.max(np.abs(x), initial=0.0))
+    unit = float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0  # divides without rounding
+    share = weight / weight.sum()
+    scaled = x / unit
+    mean = float(share @ scaled)
+    mean += float(share @ (scaled - mean))  # what rounding has left
+    deviation = float(np.sqrt(share @ (scaled - mean) ** 2))
+    return mean * unit, deviation * unit
+
+
+def learn_standardised(distinct: Distinct, indicator: float) -> NumberEncoding:
+    """Return the encoding to mean 0 and deviation 1."""
+    mean, scale = distinct.moments()
+    none = np.empty(0)
+    return NumberEncoding(distinct.median(), mean, scale or 1.0, none, none, indicator)
+
+
+def learn_normal_scores(distinct: Distinct, indicator: float) -> NumberEncoding:
+    """Return the encoding by ranks: quantiles of a normal distribution, standardised again.
+
+    Equal numbers share their middle rank p = (weight below + half their own) / weight; the score
+    is that quantile of the normal distribution, between -3 and 3.
+
+    Notes
+    -----
+    All numbers are kept where they are few; otherwise those next to evenly spaced scores and those
+    that are so frequent that the score jumps there. Between them scores are interpolated, which
+    keeps the order.
+    """
+    weight = distinct.weight / distinct.weight.sum()
+    rank = np.cumsum(weight) - weight / 2
+    scores = np.clip(ndtri(np.clip(rank, 0.0, 1.0)), -CLIP, CLIP)
+    grid, at_grid = distinct.values, scores
+    if len(grid) > 2 * GRID:
+        wanted = np.searchsorted(rank, ndtr(np.linspace(-CLIP, CLIP, GRID + 1)))
+        heavy = np.flatnonzero(weight > 1.0 / GRID)
+        kept = np.concatenate([[0, len(grid) - 1], wanted, heavy, heavy - 1, heavy + 1])
+        kept = np.unique(np.clip(kept, 0, len(grid) - 1))
+        grid, at_grid = grid[kept], scores[kept]
+        scores = np.interp(distinct.values, grid, at_grid)
+    mean, scale = weighted_moments(scores, distinct.weight)
+    return NumberEncoding(
+        distinct.median(), mean, scale or 1.0, grid.copy(), at_grid.copy(), indicator
+    )
+
+
+# -- levels -----------------------------------------------------------------------------------
+
+SMALLEST_SCALE = 0.1
+"""An encoded target is not blown up more than to this share of the target's own deviation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What levels are encoded by: numbers, or one column of 0 and 1 for every class but the first.
+
+    Attributes
+    ----------
+    values : array of shape (n, k)
+    suffixes : tuple of str
+    """
+
+    values: FloatArray
+    suffixes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelWeights:
+    """The levels that occur, by their weights; the last one stands for missing values."""
+
+    column: RawColumn
+    codes: IntArray  # missing ones are the last level
+    weight: FloatArray  # (levels + 1,)
+
+    @classmethod
+    def of(cls, column: RawColumn, weight: FloatArray) -> LevelWeights:
+        """Add up the weights of the rows of every level."""
+        n_levels = len(column.levels)
+        codes = np.where(column.values < 0, n_levels, column.values)
+        total = np.bincount(codes, weight, minlength=n_levels + 1)
+        return cls(column, codes, np.asarray(total, dtype=np.float64))
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels that occur, missing ones not counted."""
+        return int(np.count_nonzero(self.weight[:-1]))
+
+
+def learn_indicators(
+    counts: LevelWeights, rare: float, most: int, scale: float
+) -> LevelEncoding | None:
+    """Return one feature for every level, rare ones pooled; None where all rows are alike.
+
+    Parameters
+    ----------
+    counts : LevelWeights
+    rare : float
+        Levels of less weight are pooled.
+    most : int
+        No more levels than these, the most frequent ones, have features of their own (and missing
+        values).
+    scale : float
+        Two levels are sqrt(2) times this apart: with three or more, every level has a feature that
+        is ``scale`` where the level is there; with two, one feature is +- sqrt(1/2) ``scale``.
+
+    Notes
+    -----
+    A missing value is a level like the others where it occurs. Levels that are not in the table,
+    and missing values where there were none, are in the pool; without a pool they are 0 everywhere.
+    """
+    weight, levels = counts.weight, counts.column.levels
+    order = np.argsort(-weight[:-1], kind="stable")
+    keep = weight >= max(rare, np.finfo(float).tiny)
+    keep[order[most:]] = False
+    pooled = (weight > 0) & ~keep
+    kept = np.flatnonzero(keep)
+    names = [f"={levels[i]}" if i < len(levels) else "=(missing)" for i in kept]
+    names += ["=(rare)"] * bool(pooled.any())
+    if len(names) < 2:
+        return None
+    sides = np.eye(len(names)) * scale
+    if len(names) == 2:
+        sides, names = np.array([[-HALF], [HALF]]) * scale, names[1:]
+    unseen = sides[-1] if pooled.any() else np.zeros(len(names))
+    table = np.tile(unseen, (len(levels) + 1, 1))
+    table[kept] = sides[: len(kept)]
+    present = np.flatnonzero(weight[:-1] > 0)
+    return LevelEncoding(
+        tuple(levels[i] for i in present), table[present], table[-1], unseen, tuple(names)
+    )
+
+
+def learn_target_encoding(
+    counts: LevelWeights, weight: FloatArray, targets: Targets, smoothing: float | None
+) -> LevelEncoding:
+    """Return the mean target of every level, drawn towards the mean of all: `level_effects`."""
+    sums = _sums_of_cells(counts.codes, weight, targets.values, len(counts.weight))
+    squares = weight @ targets.values**2
+    effects = level_effects(counts.weight, sums, squares, smoothing)
+    levels = counts.column.levels
+    present = np.flatnonzero(counts.weight[:-1] > 0)
+    return LevelEncoding(
+        tuple(levels[i] for i in present),
+        effects[present],
+        effects[-1],
+        np.zeros(len(targets.suffixes)),
+        targets.suffixes,
+    )
+
+
+def out_of_fold(
+    counts: LevelWeights,
+    weight: FloatArray,
+    targets: Targets,
+    smoothing: float | None,
+    fold: IntArray,
+) -> FloatArray:
+    """Return for every row what `learn_target_encoding` on the other folds makes of it.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Notes
+    -----
+    Sums over the other folds are the total less the fold's own: O(n k + folds levels k) time.
+    """
+    n_folds, n_levels = int(fold.max()) + 1, len(counts.weight)
+    cells = fold * n_levels + counts.codes
+    weights = np.bincount(cells, weight, minlength=n_folds * n_levels).reshape(n_folds, n_levels)
+    sums = _sums_of_cells(cells, weight, targets.values, n_folds * n_levels)
+    sums = sums.reshape(n_folds, n_levels, -1)
+    squares = _sums_of_cells(fold, weight, targets.values**2, n_folds)
+    effects = np.empty_like(sums)
+    for f in range(n_folds):
+        others = np.arange(n_folds) != f
+        effects[f] = level_effects(
+            weights[others].sum(axis=0),
+            sums[others].sum(axis=0),
+            squares[others].sum(axis=0),
+            smoothing,
+        )
+    return np.asarray(effects[fold, counts.codes])
+
+
+def _sums_of_cells(
+    cells: IntArray, weight: FloatArray, values: FloatArray, n_cells: int
+) -> FloatArray:
+    sums = [np.bincount(cells, weight * y, minlength=n_cells) for y in values.T]
+    return np.column_stack(sums) if sums else np.empty((n_cells, 0))
+
+
+def level_effects(
+    weight: FloatArray, sums: FloatArray, squares: FloatArray, smoothing: float | None
+) -> FloatArray:
+    """Return how far the mean target of every level is from the mean of all, shrunken and scaled.
+
+    Parameters
+    ----------
+    weight : array of shape (levels,)
+        W_l, the weight of every level.
+    sums : array of shape (levels, k)
+        S_l, the weighted sums of the targets.
+    squares : array of shape (k,)
+        The weighted sum of their squares.
+    smoothing : float or None
+        m; None: estimated for each target.
+
+    Returns
+    -------
+    array of shape (levels, k)
+        W_l / (W_l + m) (S_l / W_l - mean) / scale; 0 for a level without weight. The scale is the
+        deviation of these effects over the rows, but at least a tenth of the target's own: what
+        tells nothing stays small.
+
+    Notes
+    -----
+    The shrinkage is that of the best linear predictor of a level's mean when levels have means of
+    variance t and rows vary about them with variance s: m = s / t, both estimated by moments from
+    the sums of squares between and within levels. Where levels differ by no more than chance makes
+    them (t <= 0), all effects are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.encodings import level_effects
+    >>> effects = level_effects(np.full(2, 8.0), np.array([[8.0], [0.0]]), np.array([8.0]), 0.0)
+    >>> effects.ravel().tolist()
+    [1.0, -1.0]
+    """
+    effects = np.zeros_like(sums)
+    total = float(weight.sum())
+    there = weight > 0
+    if total <= 0 or not there.any():
+        return effects
+    W = weight[there][:, None]
+    mean = sums[there].sum(axis=0) / total
+    differences = sums[there] / W - mean
+    between = (W * differences**2).sum(axis=0)
+    around = np.maximum(squares - total * mean**2, 0.0)  # of all rows about their mean
+    if smoothing is None:
+        m = _estimated_smoothing(W[:, 0], total, between, np.maximum(around - between, 0.0))
+    else:
+        m = np.full(len(mean), float(smoothing))
+    shrunken = np.where(np.isinf(m), 0.0, W / (W + np.where(np.isinf(m), 1.0, m))) * differences
+    spread = np.sqrt((W * shrunken**2).sum(axis=0) / total)
+    scale = np.maximum(spread, SMALLEST_SCALE * np.sqrt(around / total))
+    effects[there] = shrunken / np.where(scale > 0, scale, 1.0)
+    return effects
+
+
+def _estimated_smoothing(
+    W: FloatArray, total: float, between: FloatArray, within: FloatArray
+) -> FloatArray:
+    n_levels = len(W)
+    free = total - n_levels
+    spread = total - float(W @ W) / total
+    if free <= 0 or spread <= 0:
+        return np.full(len(between), np.inf)  # one row a level, or one level: nothing can be told
+    s = within / free
+    t = (between - (n_levels - 1) * s) / spread
+    return np.where(t > 0, s / np.where(t > 0, t, 1.0), np.inf)
+
+
+def learn_ordered(
+    column: RawColumn, weight: FloatArray | None, indicator: float
+) -> LevelEncoding | None:
+    """Return levels in an order of their own as one number: their standardised place.
+
+    Missing levels, and those that are not in the order, have the median place; where some are
+    missing, one more feature marks them. None where all rows are alike.
+    """
+    observed = column.values >= 0
+    weight = None if weight is None else weight[observed]
+    distinct = Distinct.of(column.values[observed].astype(np.float64), weight)
+    if not len(distinct.values) or (distinct.constant and not indicator):
+        return None
+    number = learn_standardised(distinct, indicator)
+    places = np.append(np.arange(len(column.levels), dtype=np.float64), np.nan)
+    table = np.empty((len(places), number.width))
+    number.encode_values(places, table)
+    unseen = table[-1].copy()
+    if indicator:
+        unseen[1] = -indicator
+    return LevelEncoding(column.levels, table[:-1], table[-1], unseen, number.suffixes)

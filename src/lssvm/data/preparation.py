@@ -1,0 +1,967 @@
+"""From raw columns to features: what was learned of a table, how it is learned, what is reported.
+
+A `PreparedTable` is a frozen record, and the pure function from raw rows to features that it
+defines. `learn` makes one from a table, its targets and weights: every column in turn, then folds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, is_missing, read_table
+from lssvm.data.dates import ORDERS, DateStyle, parse_dates
+from lssvm.data.encodings import (
+    CYCLES,
+    HALF,
+    DateEncoding,
+    Distinct,
+    Encoding,
+    LevelEncoding,
+    LevelWeights,
+    NumberEncoding,
+    Targets,
+    days,
+    learn_indicators,
+    learn_normal_scores,
+    learn_ordered,
+    learn_standardised,
+    learn_target_encoding,
+    out_of_fold,
+    phase,
+)
+from lssvm.data.folds import assign_folds, splitter_folds
+
+FORMAT = 1
+
+_ENCODINGS: dict[str, type[Encoding]] = {
+    kind.way: kind for kind in (NumberEncoding, LevelEncoding, DateEncoding)
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedColumn:
+    """A column of the training table, and what becomes of it.
+
+    Attributes
+    ----------
+    name : str
+        As in the table.
+    kind : str
+        One of `lssvm.data.columns.KINDS`.
+    encoding : Encoding or None
+        None: the column is left out.
+    done, why : str
+        In words, for people.
+
+    Examples
+    --------
+    >>> from lssvm.data.preparation import PreparedColumn
+    >>> PreparedColumn("id", "number", None, "left out", "it numbers the rows").width
+    0
+    """
+
+    name: str
+    kind: str
+    encoding: Encoding | None
+    done: str
+    why: str
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return 0 if self.encoding is None else self.encoding.width
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTable:
+    """Everything that was learned of a table: a frozen record of strings, numbers and arrays.
+
+    Attributes
+    ----------
+    columns : tuple of PreparedColumn
+        Those of the training table, in its order.
+    named : bool
+        Whether the training table had names of its own.
+
+    Examples
+    --------
+    >>> from lssvm.data.preparation import PreparedTable
+    >>> from lssvm.preparation import TablePreparation
+    >>> rows = {"age": [20, 40, 60], "job": ["cook", "smith", "smith"]}
+    >>> learned = TablePreparation(rare=1).fit(rows).prepared_
+    >>> again = PreparedTable.from_record(learned.to_record())
+    >>> again.feature_names
+    ('age', 'job=smith')
+    >>> again.transform({"job": ["cook"], "age": [40]}).round(3).tolist()
+    [[0.0, -0.707]]
+    """
+
+    columns: tuple[PreparedColumn, ...]
+    named: bool
+    _used: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        used = tuple(j for j, column in enumerate(self.columns) if column.encoding is not None)
+        object.__setattr__(self, "_used", used)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the training table."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The columns that features are made of."""
+        return tuple(self.columns[j].name for j in self._used)
+
+    def dropped(self, named: Sequence[str] = ()) -> dict[str, str]:
+        """Return the columns that no feature is made of, but those named, with the reasons."""
+        columns = (c for c in self.columns if c.encoding is None and c.name not in named)
+        return {column.name: column.why for column in columns}
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return sum(column.width for column in self.columns)
+
+    @property
+    def sources(self) -> IntArray:
+        """For every feature the position of its column in the training table, shape (d,)."""
+        return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features; those that would be there twice are numbered."""
+        return self.names_of(self.names)
+
+    def names_of(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the features where the columns have other names.
+
+        Parameters
+        ----------
+        columns : tuple of str
+            One name for each column of the training table.
+        """
+        names: dict[str, None] = {}
+        for name, column in zip(columns, self.columns, strict=True):
+            for suffix in () if column.encoding is None else column.encoding.suffixes:
+                full, i = f"{name}{suffix}", 1
+                while full in names:
+                    i += 1
+                    full = f"{name}{suffix}#{i}"
+                names[full] = None
+        return tuple(names)
+
+    def read(self, X: Any) -> RawTable:
+        """Return the used columns of a table like the training table.
+
+        Columns of a table with names are found by name, in any order, and others are not looked at;
+        those of an array by position. Raises an `InvalidInputError` that names the column where one
+        is missing or holds something else than in training.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping from names to columns, or array
+            Columns are found by name, where they have names.
+        """
+        names = column_names(X) if self.named else None
+        if names is None:
+            table = read_table(X)
+            if len(table.columns) != len(self.columns):
+                raise InvalidInputError(
+                    f"X has {len(table.columns)} features, but TablePreparation is expecting "
+                    f"{len(self.columns)} features as input: {list(self.names)}."
+                )
+            return self.used_columns(table)
+        missing = [name for name in self.used if name not in names]
+        if missing:
+            raise InvalidInputError(
+                f"X has no columns {missing}, which the preparation was fitted with; it has "
+                f"{sorted(names)}. Add them; where their values are not known, as missing "
+                "ones (NaN or None)."
+            )
+        encodings = [(self.columns[j].name, self.columns[j].encoding) for j in self._used]
+        zones = {n: e.zone for n, e in encodings if isinstance(e, DateEncoding)}
+        return self._as_trained(read_table(X, self.used, zones))
+
+    def used_columns(self, table: RawTable) -> RawTable:
+        """Return the used ones of all columns of a table, as `transform` takes them.
+
+        Parameters
+        ----------
+        table : RawTable
+            With all columns of the training table.
+        """
+        columns = tuple(table.columns[j] for j in self._used)
+        return self._as_trained(RawTable(columns, table.named, table.n_rows))
+
+    def _as_trained(self, table: RawTable) -> RawTable:
+        pairs = zip(self._used, table.columns, strict=True)
+        columns = tuple(_as_trained(self.columns[j], column) for j, column in pairs)
+        return RawTable(columns, self.named, table.n_rows)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Turn raw rows into features: a pure function of the record and of every single row.
+
+        Parameters
+        ----------
+        X : RawTable that `read` returned, or a table as `read` takes it
+            Rows to turn into features.
+
+        Returns
+        -------
+        array of shape (n, d)
+
+        Notes
+        -----
+        O(n d) time; no copy of the rows besides the result.
+        """
+        table = X if isinstance(X, RawTable) else self.read(X)
+        out = np.empty((table.n_rows, self.n_features))
+        at = 0
+        for j, column in zip(self._used, table.columns, strict=True):
+            encoding = self.columns[j].encoding
+            assert encoding is not None
+            encoding.encode(column, out[:, at : at + encoding.width])
+            at += encoding.width
+        return out
+
+    def unseen(self, X: Any) -> dict[str, dict[str, int]]:
+        """Count the levels that training has not met: column, level, number of rows.
+
+        Parameters
+        ----------
+        X : table as `read` takes it
+            Rows to look at.
+        """
+        table = X if isinstance(X, RawTable) else self.read(X)
+        counts: dict[str, dict[str, int]] = {}
+        for j, column in zip(self._used, table.columns, strict=True):
+            encoding = self.columns[j].encoding
+            if not isinstance(encoding, LevelEncoding) or column.kind != "category":
+                continue
+            rows = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+            pairs = zip(column.levels, rows.tolist(), strict=True)
+            new = {level: n for level, n in pairs if n and encoding.place_of(level) < 0}
+            if new:
+                counts[self.columns[j].name] = new
+        return counts
+
+    def to_record(self) -> dict[str, Any]:
+        """Return nested dicts and lists of strings, numbers and arrays: nothing needs pickle."""
+        columns = [
+            asdict(column, dict_factory=_with_lists)
+            | {"way": None if column.encoding is None else column.encoding.way}
+            for column in self.columns
+        ]
+        return {"format": FORMAT, "named": self.named, "columns": columns}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> PreparedTable:
+        """Return what `to_record` has written.
+
+        Parameters
+        ----------
+        record : mapping
+            As `to_record` returned it.
+        """
+        if record.get("format") != FORMAT:
+            raise InvalidInputError(
+                f"The record has format {record.get('format')!r}, but this version reads format "
+                f"{FORMAT}: use the version of lssvm that wrote it."
+            )
+        columns = []
+        for entry in record["columns"]:
+            values = {key: value for key, value in entry.items() if key != "way"}
+            if entry["way"] is not None:
+                values["encoding"] = _restored(_ENCODINGS[entry["way"]], entry["encoding"])
+            columns.append(PreparedColumn(**values))
+        return cls(tuple(columns), bool(record["named"]))
+
+
+def _with_lists(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
+
+
+def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    if kind is DateEncoding:
+        values["position"] = _restored(NumberEncoding, values["position"])
+    return kind(**values)
+
+
+def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
+    """Return the column as one of the trained kind, or say what is wrong with it."""
+    kind = trained.kind
+    if isinstance(trained.encoding, DateEncoding):
+        column = _read_dates(column, trained.encoding)
+    if column.kind in (kind, "empty"):
+        check_finite(column)
+        encoding = trained.encoding
+        if isinstance(encoding, DateEncoding) and column.kind == "date":
+            if (encoding.zone is None) != (column.zone is None):
+                raise InvalidInputError(
+                    f"Column {trained.name!r} has dates with time zone {column.zone!r}, but "
+                    f"{encoding.zone!r} in training: give dates with a time zone in both, or in "
+                    "none."
+                )
+        return column
+    if kind == "number" and column.kind == "boolean":
+        return RawColumn(column.name, "number", column.values)
+    if kind == "category" and column.kind in ("number", "boolean"):
+        named = column.as_category()
+        if any(trained_level(trained, level) for level in named.levels):
+            return named
+    if kind == "boolean" and column.kind == "number":
+        observed = column.values[~np.isnan(column.values)]
+        if np.all((observed == 0) | (observed == 1)):
+            return RawColumn(column.name, "boolean", column.values)
+    example = ""
+    if column.kind == "category":
+        row = int(np.flatnonzero(column.values >= 0)[0])
+        example = f" ({column.levels[column.values[row]]!r} in row {row})"
+    remedy = {
+        "number": "turn its values into numbers (pandas.to_numeric), decimal commas into points",
+        "date": "turn its values into dates (pandas.to_datetime)",
+        "category": "turn its values into the text they had in training (.astype(str))",
+        "boolean": "turn its values into True and False",
+        "duration": "turn its values into durations (pandas.to_timedelta)",
+    }[kind]
+    raise InvalidInputError(
+        f"Column {trained.name!r} has {PLURALS[column.kind]}{example}, but had {PLURALS[kind]} in "
+        f"training: {remedy}."
+    )
+
+
+def trained_level(trained: PreparedColumn, level: str) -> bool:
+    """Say whether a level was met in training."""
+    encoding = trained.encoding
+    return isinstance(encoding, LevelEncoding) and encoding.place_of(level) >= 0
+
+
+def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
+    if column.kind != "category":
+        return column
+    order, zoned = encoding.order, encoding.zone is not None
+    if not order:  # dates in training, text now
+        style = column.date_style()
+        usable = style is not None and not style.ambiguous and style.zoned == zoned
+        return column.as_dates(style.order, zoned) or column if style and usable else column
+    dates = column.as_dates(order, zoned)
+    if dates is None:
+        wrong = next(t for t in column.levels if parse_dates([t], order, zoned) is None)
+        raise InvalidInputError(
+            f"Column {column.name!r} has the text {wrong!r}, but had dates written as "
+            f"{ORDERS[order]}{' with a time zone' * zoned} in training: write it in the same way, "
+            "or make it missing (None)."
+        )
+    return dates
+
+
+def check_finite(column: RawColumn) -> None:
+    """Raise where a number is infinite."""
+    if column.kind in ("number", "duration"):
+        infinite = np.isinf(column.values)
+        if infinite.any():
+            row = int(np.flatnonzero(infinite)[0])
+            raise InvalidInputError(
+                f"Column {column.name!r} has an infinite value ({column.values[row]}) in row "
+                f"{row}: replace it by a number or by a missing value (NaN), or leave the row out."
+            )
+
+
+# -- what is reported --------------------------------------------------------------------------
+
+HEADINGS = ("column", "kind", "done", "why", "features")
+
+
+class PreparationReport(dict[str, list[str | int]]):
+    """A dict from headings to lists, one entry for each column, that prints as a table.
+
+    Examples
+    --------
+    >>> from lssvm.preparation import TablePreparation
+    >>> report = TablePreparation().fit({"age": [20, 40], "one": [1, 1]}).report_
+    >>> report["column"], report["done"]
+    (['age', 'one'], ['standardised', 'dropped'])
+    """
+
+    @classmethod
+    def of(cls, prepared: PreparedTable) -> PreparationReport:
+        """Return the report of a preparation.
+
+        Parameters
+        ----------
+        prepared : PreparedTable
+            What was learned from a table.
+        """
+        rows = [(c.name, c.kind, c.done, c.why, c.width) for c in prepared.columns]
+        return cls({h: [row[i] for row in rows] for i, h in enumerate(HEADINGS)})
+
+    def __str__(self) -> str:
+        columns = [[h, *map(str, self[h])] for h in HEADINGS]
+        widths = [max(map(len, column)) for column in columns]
+        lines = []
+        for row in zip(*columns, strict=True):
+            cells = [cell.ljust(w) for cell, w in zip(row[:-1], widths[:-1], strict=True)]
+            lines.append("  ".join([*cells, row[-1].rjust(widths[-1])]))
+        return "\n".join(lines)
+
+
+# -- learning ----------------------------------------------------------------------------------
+
+DROPPED = "dropped"
+"""What is done with a column of which no feature is made."""
+
+FEW_CLASSES = 50
+"""Whole numbers with at most so many different values are classes, unless told otherwise."""
+
+
+def read_targets(y: Any, n_rows: int, kind: str, counted: BoolArray) -> Targets:
+    """Return y as numbers.
+
+    Parameters
+    ----------
+    y : array of shape (n,) or (n, k)
+    n_rows : int
+    kind : {"auto", "classes", "numbers"}
+        "auto": text, booleans and whole numbers with at most 50 different values are classes.
+    counted : bool array of shape (n,)
+        The rows of positive weight; classes that no such row has do not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.preparation import read_targets
+    >>> read_targets(["no", "yes", "no"], 3, "auto", np.ones(3, dtype=bool)).values.ravel().tolist()
+    [0.0, 1.0, 0.0]
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim not in (1, 2) or len(labels) != n_rows:
+        raise InvalidInputError(
+            f"y has shape {labels.shape} but X has {n_rows} rows: give one target for each row."
+        )
+    if labels.dtype.kind in "OUT" and any(is_missing(v) for v in set(labels.ravel().tolist())):
+        raise InvalidInputError("y has missing values: leave out the rows without a target.")
+    if kind == "auto":
+        kind = "classes" if _looks_like_classes(labels[counted]) else "numbers"
+    if kind == "numbers":
+        return _numeric_targets(labels)
+    if labels.ndim == 2:
+        raise InvalidInputError(
+            f"y has shape {labels.shape}, but classes are given in one column: give shape "
+            f"({n_rows},)."
+        )
+    if labels.dtype == object:
+        labels = labels.astype(str)
+    classes = np.unique(labels[counted])
+    if len(classes) < 2:
+        return Targets(np.zeros((n_rows, 0)), ())
+    values = (labels[:, None] == classes[None, 1:]).astype(np.float64)
+    return Targets(values, tuple(f":target={label}" for label in classes[1:].tolist()))
+
+
+def _looks_like_classes(labels: AnyArray) -> bool:
+    if labels.ndim == 2:
+        return False
+    if labels.dtype.kind not in "iuf":
+        return not (labels.dtype == object and all(isinstance(v, int | float) for v in labels))
+    with np.errstate(invalid="ignore"):
+        whole = bool(np.all(labels == np.floor(labels)))
+    return whole and len(np.unique(labels)) <= FEW_CLASSES
+
+
+def _numeric_targets(labels: AnyArray) -> Targets:
+    try:
+        values = labels.astype(np.float64).reshape(len(labels), -1)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"y has values that are no numbers ({error}): give numbers, or target='classes'."
+        ) from error
+    if not np.all(np.isfinite(values)):
+        raise InvalidInputError(
+            "y has NaN or infinite values: leave out the rows without a target."
+        )
+    k = values.shape[1]
+    values = values - values.mean(
+        axis=0
+    )  # effects are differences: nothing is to cancel in squares
+    return Targets(values, tuple(":target" + ("" if k == 1 else str(j)) for j in range(k)))
+
+
+FEW_ROWS = 20
+"""Text that is different in each of fewer rows than these may still be a category."""
+
+NEARLY_ALL = 0.9
+"""Share of different values from which on a column of text tells rows apart, not kinds of rows."""
+
+LONG = 40
+"""Characters, on average, from which on text is taken for sentences."""
+
+_NUMBER = re.compile(r"[+-]?[$€£]? ?\d[\d., ']*(?:e[+-]?\d+)? ?[%$€£]?", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}( .*)?")
+
+
+@dataclass(frozen=True)
+class PreparationSettings:
+    """What can be chosen about a preparation; see `TablePreparation` for the meanings."""
+
+    numbers: str | Mapping[str, str] = "standardised"
+    rare: float = 5
+    max_levels: int = 50
+    category_scale: float = 1.0
+    smoothing: float | None = None
+    target: str = "auto"
+    cv: Any = 10
+    drop: bool = True
+    dropped: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    ordered: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    parse_dates: bool = True
+    seed: int = 0
+
+    def judges(self, column: str) -> bool:
+        """Whether a column is dropped where it is of no use."""
+        return self.drop and column not in self.keep
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise where a column is named that the table does not have."""
+        for option in ("dropped", "keep", "ordered"):
+            wrong = [name for name in getattr(self, option) if name not in names]
+            if wrong:
+                raise InvalidInputError(
+                    f"{option.replace('dropped', 'drop')}= names the columns {wrong}, but the "
+                    f"table has {list(names)}: name some of these."
+                )
+
+    def method(self, column: str) -> str:
+        """Return how the numbers of a column are scaled."""
+        if isinstance(self.numbers, str):
+            return self.numbers
+        return self.numbers.get(column, "standardised")
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A record, and the out-of-fold features of the training rows where they differ from it.
+
+    Attributes
+    ----------
+    prepared : PreparedTable
+    encoded : dict from position of the column to array of shape (n, k)
+        Columns that are encoded by the target.
+    """
+
+    prepared: PreparedTable
+    encoded: dict[int, FloatArray]
+
+
+def learn(
+    table: RawTable, y: Any, weight: FloatArray | None, groups: Any, settings: PreparationSettings
+) -> Learned:
+    """Learn how to prepare tables like this one.
+
+    Parameters
+    ----------
+    table : RawTable
+    y : array of shape (n,) or (n, k), or None
+        Only columns with many levels need it.
+    weight : array of shape (n,) or None
+        A weight of 2 is the row twice, a weight of 0 no row.
+    groups : array of shape (n,) or None
+        Rows of a group are never encoded by each other's targets.
+    settings : PreparationSettings
+    """
+    n = table.n_rows
+    settings.check_names(table.names)
+    table = table.in_order(settings.ordered)
+    for column in table.columns:
+        check_finite(column)
+    inside, counts = table, None
+    if weight is not None:
+        counts = _as_counts(weight[weight > 0])
+        inside = table if len(counts) == n else table.take(np.flatnonzero(weight > 0))
+    inner = None
+    if y is not None and any(_may_number_rows(column) for column in inside.columns):
+        w = np.ones(n) if weight is None else weight
+        inner = read_targets(y, n, settings.target, w > 0).values[w > 0]
+    learner = Learner(settings, counts, inside.n_rows, y is not None, inner)
+    columns = [learner.column(column) for column in inside.columns]
+    many = [
+        j for j, column in enumerate(columns) if column.kind == "category" and column.done == ""
+    ]
+    encoded: dict[int, FloatArray] = {}
+    if many:
+        w = np.ones(n) if weight is None else _as_counts(weight)
+        targets = read_targets(y, n, settings.target, w > 0)
+        used = [j for j, column in enumerate(columns) if column.done != DROPPED]
+        fold = _folds([table.columns[j] for j in used], w, y, targets, groups, settings)
+        if not targets.suffixes:
+            why = "it has many levels, and y has one class only to encode them by"
+            for j in many:
+                columns[j] = PreparedColumn(columns[j].name, "category", None, DROPPED, why)
+            many = []
+        for j in many:
+            columns[j], encoded[j] = _encode_by_target(
+                columns[j], table.columns[j], w, targets, settings, fold
+            )
+    if all(column.encoding is None for column in columns):
+        reasons = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:10])
+        raise InvalidInputError(
+            f"No column of X is usable (n_samples={n}): {reasons}. Give columns that vary, or "
+            "keep them all with drop=False, some with keep=."
+        )
+    return Learned(PreparedTable(tuple(columns), table.named), encoded)
+
+
+def _as_counts(weight: FloatArray) -> FloatArray:
+    """Return weights that add up to at least the number of rows, so that they count as rows do."""
+    factor = np.count_nonzero(weight) / weight.sum()
+    return weight * factor if factor > 1 else weight
+
+
+def _folds(
+    columns: list[RawColumn],
+    weight: FloatArray,
+    y: Any,
+    targets: Targets,
+    groups: Any,
+    settings: PreparationSettings,
+) -> IntArray:
+    n, cv = len(weight), settings.cv
+    if not isinstance(cv, int):
+        splits = cv.split(np.zeros((n, 1)), y, groups) if hasattr(cv, "split") else cv
+        return splitter_folds(splits, n).numbers(n)
+    if groups is not None and np.shape(groups) != (n,):
+        raise InvalidInputError(
+            f"groups has shape {np.shape(groups)} but X has {n} rows: give one group for each row."
+        )
+    labels = None if groups is None else np.asarray(groups).astype(str)
+    rows = np.column_stack([column.as_numbers() for column in columns])
+    if not _two_units(rows, weight, labels):
+        return np.zeros(n, dtype=np.intp)
+    folds = assign_folds(
+        rows,
+        cv,
+        targets=targets.values,
+        weight=weight,
+        groups=labels,
+        seed=settings.seed,
+        by_rank=True,
+    )
+    return folds.numbers(n)
+
+
+def _two_units(rows: FloatArray, weight: FloatArray, groups: Any) -> bool:
+    """Whether there are two rows that differ, or two groups, to be in different folds."""
+    some = (rows if groups is None else groups)[weight > 0]
+    return len(some) > 0 and bool(
+        np.any((some != some[0]) & ~((some != some) & (some[0] != some[0])))
+    )
+
+
+def _encode_by_target(
+    plan: PreparedColumn,
+    column: RawColumn,
+    weight: FloatArray,
+    targets: Targets,
+    settings: PreparationSettings,
+    fold: IntArray,
+) -> tuple[PreparedColumn, FloatArray]:
+    counts = LevelWeights.of(column, weight)
+    encoding = learn_target_encoding(counts, weight, targets, settings.smoothing)
+    held = out_of_fold(counts, weight, targets, settings.smoothing, fold)
+    done = f"encoded by the target, {_features(encoding.width)}"
+    return PreparedColumn(plan.name, plan.kind, encoding, done, plan.why), held
+
+
+def _features(count: int) -> str:
+    return f"{count} feature" + "s" * (count != 1)
+
+
+class Learner:
+    """Decides what becomes of each column; remembers the columns it has met.
+
+    Parameters
+    ----------
+    settings : PreparationSettings
+    weight : array of shape (n,) or None
+        Positive; as many as rows.
+    n_rows : int
+    supervised : bool
+        Whether there are targets to encode levels by.
+    """
+
+    def __init__(
+        self,
+        settings: PreparationSettings,
+        weight: FloatArray | None,
+        n_rows: int,
+        supervised: bool,
+        targets: FloatArray | None = None,
+    ) -> None:
+        self.settings, self.weight, self.supervised = settings, weight, supervised
+        self.targets = targets
+        self.total = float(n_rows) if weight is None else float(weight.sum())
+        self.n_rows = n_rows
+        self.met: dict[bytes, str] = {}
+
+    def column(self, column: RawColumn) -> PreparedColumn:
+        """Return what becomes of a column; ``done`` is empty where targets have to be encoded."""
+        if column.name in self.settings.dropped:
+            return self._dropped(column, "drop= names it")
+        style = None
+        if self.settings.parse_dates:
+            style = column.date_style()
+            column = (
+                column if style is None else column.as_dates(style.order, style.zoned) or column
+            )
+        if column.kind == "empty" or column.missing.all():
+            return self._dropped(column, "all its values are missing")
+        if self.settings.judges(column.name):
+            digest = hashlib.blake2b(f"{column.kind} {column.ordered}".encode())
+            digest.update("\0".join(column.levels).encode("utf-8", "surrogatepass"))
+            digest.update(column.as_numbers().tobytes())
+            twin = self.met.setdefault(digest.digest(), column.name)
+            if twin != column.name:
+                return self._dropped(column, f"it equals column {twin!r}")
+        if column.ordered:
+            return self._ordered(column)
+        if column.kind == "category":
+            return self._category(column)
+        if column.kind == "boolean":
+            return self._boolean(column)
+        if column.kind == "date":
+            return self._date(column, style)
+        return self._number(column)
+
+    def _dropped(self, column: RawColumn, why: str) -> PreparedColumn:
+        return PreparedColumn(column.name, column.kind, None, DROPPED, why)
+
+    def _indicator(self, missing: BoolArray) -> float:
+        return HALF * self.settings.category_scale if missing.any() else 0.0
+
+    def _distinct(self, x: FloatArray, missing: BoolArray) -> Distinct:
+        weight = self.weight
+        if missing.any():
+            x, weight = x[~missing], None if weight is None else weight[~missing]
+        return Distinct.of(x, weight)
+
+    def _scaled(self, column: RawColumn, distinct: Distinct, indicator: float) -> NumberEncoding:
+        if self.settings.method(column.name) == "quantiles":
+            return learn_normal_scores(distinct, indicator)
+        return learn_standardised(distinct, indicator)
+
+    def _number(self, column: RawColumn) -> PreparedColumn:
+        missing = column.missing
+        distinct = self._distinct(column.values, missing)
+        indicator = self._indicator(missing)
+        guess = ""
+        if self.settings.judges(column.name):
+            if distinct.constant and not indicator:
+                return self._dropped(column, f"it is {distinct.values[0]:g} in every row")
+            if _may_number_rows(column) and len(distinct.values) == round(self.total):
+                if self.targets is not None and not predicts(column.values, self.targets):
+                    why = "it numbers the rows, and rows next to each other are not alike: an id"
+                    return self._dropped(column, why)
+                guess = "; it may number the rows"
+        encoding = self._scaled(column, distinct, indicator)
+        done = "normal scores" if len(encoding.grid) else "standardised"
+        why = f"{len(distinct.values):,} different {column.kind}s{guess}"
+        if column.kind == "duration":
+            why += ", in days"
+        return PreparedColumn(column.name, column.kind, encoding, *_with_holes(done, why, encoding))
+
+    def _ordered(self, column: RawColumn) -> PreparedColumn:
+        encoding = learn_ordered(column, self.weight, self._indicator(column.missing))
+        if encoding is None:
+            return self._dropped(column, "it has one level in every row")
+        words = f"places of the levels, {_features(encoding.width)}"
+        order = " < ".join(column.levels[:12]) + (" < ..." if len(column.levels) > 12 else "")
+        return PreparedColumn(column.name, column.kind, encoding, words, order)
+
+    def _boolean(self, column: RawColumn) -> PreparedColumn:
+        missing = column.missing
+        observed = column.values[~missing]
+        judged = self.settings.judges(column.name)
+        if judged and not missing.any() and np.all(observed == observed[0]):
+            return self._dropped(column, f"it is {bool(observed[0])} in every row")
+        side = HALF * self.settings.category_scale
+        values, unknown = np.array([[-side], [side]]), np.zeros(1)
+        suffixes: tuple[str, ...] = ("",)
+        why = "true is above, false below 0"
+        if missing.any():
+            values = np.column_stack([values, [-side, -side]])
+            unknown = np.array([0.0, side])
+            suffixes = ("", "=(missing)")
+            why += "; some are missing"
+        unseen = np.zeros(len(suffixes))
+        encoding = LevelEncoding(("False", "True"), values, unknown, unseen, suffixes)
+        done = f"two levels, {_features(encoding.width)}"
+        return PreparedColumn(column.name, column.kind, encoding, done, why)
+
+    def _date(self, column: RawColumn, style: DateStyle | None) -> PreparedColumn:
+        missing = column.missing
+        distinct = self._distinct(days(column.values), missing)
+        indicator = self._indicator(missing)
+        span = float(distinct.values[-1] - distinct.values[0])
+        if self.settings.judges(column.name) and span == 0 and not indicator:
+            return self._dropped(column, "it is the same date in every row")
+        observed = column.values[~missing]
+        cycles = tuple(
+            cycle
+            for cycle, length in CYCLES.items()
+            if span > length and np.ptp(phase(observed, cycle)) > 0
+        )
+        position = self._scaled(column, distinct, indicator)
+        encoding = DateEncoding(position, cycles, column.zone, "" if style is None else style.order)
+        done = "position in days" + "".join(f", cycle of the {cycle}" for cycle in cycles)
+        if style is not None and style.ambiguous:
+            warnings.warn(
+                f"Column {column.name!r} has dates of which no value tells day and month apart: "
+                f"they are read as {ORDERS[style.order]}. If that is wrong, write them as "
+                "2024-12-31.",
+                UserWarning,
+                stacklevel=2,
+            )
+        why = f"{span:,.0f} days" + ("" if style is None else f", {style.describe()}")
+        done, why = _with_holes(done, why, encoding.position)
+        return PreparedColumn(column.name, column.kind, encoding, done, why)
+
+    def _category(self, column: RawColumn) -> PreparedColumn:
+        settings = self.settings
+        weight = np.ones(self.n_rows) if self.weight is None else self.weight
+        counts = LevelWeights.of(column, weight)
+        levels = [column.levels[i] for i in np.flatnonzero(counts.weight[:-1])]
+        observed = self.total - float(counts.weight[-1])
+        if settings.judges(column.name):
+            reason = self._tells_rows_apart(levels, counts, observed)
+            if reason:
+                return self._dropped(column, reason)
+        hint = _looks_like_something_else(column.name, levels)
+        why = f"{len(levels):,} level" + "s" * (len(levels) != 1) + hint
+        if len(levels) > settings.max_levels and self.supervised:
+            why += f", more than max_levels={settings.max_levels}"
+            return PreparedColumn(column.name, column.kind, None, "", why)
+        rare = settings.rare if settings.rare >= 1 else settings.rare * self.total
+        encoding = learn_indicators(counts, rare, settings.max_levels, settings.category_scale)
+        if encoding is None:
+            if len(levels) == 1 and counts.weight[-1] == 0:
+                return self._dropped(column, f"it is {levels[0]!r} in every row")
+            return self._dropped(column, f"every level is rare (in fewer than {rare:g} rows)")
+        n_pooled = len(levels) + bool(counts.weight[-1]) - _n_kept(encoding)
+        if n_pooled:
+            why += f", {n_pooled:,} of them pooled"
+        done = f"indicators, {_features(encoding.width)}"
+        return PreparedColumn(column.name, column.kind, encoding, done, why)
+
+    @staticmethod
+    def _tells_rows_apart(levels: list[str], counts: LevelWeights, observed: float) -> str:
+        share = len(levels) / observed
+        if observed < FEW_ROWS:
+            return ""
+        if len(levels) == round(observed):
+            return "every value is different: an id or a name says nothing of new rows"
+        length = sum(map(len, levels)) / len(levels)
+        if length >= LONG and share > NEARLY_ALL / 2:
+            return (
+                f"free text of {length:.0f} characters on average, {share:.0%} of the values "
+                "different: turn it into numbers first, for example with TfidfVectorizer"
+            )
+        if share > NEARLY_ALL:
+            return f"{share:.0%} of the values are different: an id or a name"
+        return ""
+
+
+def _may_number_rows(column: RawColumn) -> bool:
+    """Whether a column holds whole numbers, all different, from 0 or 1 on or with few gaps."""
+    n = len(column)
+    if column.kind != "number" or n < 10:
+        return False
+    low, high = float(np.min(column.values)), float(np.max(column.values))
+    running = low in (0, 1) and high - low == n - 1
+    if not (running or (n >= 50 and low >= 0 and high < 2.5 * n)):  # NaN is neither
+        return False
+    return bool(np.all(column.values == np.floor(column.values)))
+
+
+NEIGHBOURS = 8
+"""Rows on each side that predict a row, where it is judged whether a column says anything."""
+
+SHUFFLES = 19
+"""Shuffles of the rows that a column has to beat."""
+
+
+def predicts(x: FloatArray, targets: FloatArray) -> bool:
+    """Say whether held-out targets are nearer to those of the nearest x than chance has it.
+
+    Every row is predicted by the mean of the 16 rows next to it in the order of x, itself left out.
+    The squared error has to be below that of each of 19 shuffles of the rows, for one of the
+    targets: O(n k) time for each shuffle.
+    """
+    if targets.shape[1] == 0 or len(x) < 3:
+        return True
+    Y = targets[np.argsort(x, kind="stable")]
+    random = np.random.default_rng(0)
+    shuffled = [_neighbour_errors(Y[random.permutation(len(Y))]) for _ in range(SHUFFLES)]
+    return bool(np.any(_neighbour_errors(Y) < np.min(shuffled, axis=0)))
+
+
+def _neighbour_errors(Y: FloatArray) -> FloatArray:
+    """Return the squared errors of rows that are predicted by their neighbours, summed."""
+    n, m = len(Y), min(NEIGHBOURS, (len(Y) - 1) // 2)
+    sums = np.vstack([np.zeros(Y.shape[1]), np.cumsum(Y, axis=0)])
+    low = np.clip(np.arange(n) - m, 0, n - 1 - 2 * m)
+    mean = (sums[low + 2 * m + 1] - sums[low] - Y) / (2 * m)
+    return np.asarray(((Y - mean) ** 2).sum(axis=0))
+
+
+def _n_kept(encoding: LevelEncoding) -> int:
+    """Return how many levels have features of their own."""
+    width = encoding.width if encoding.width > 1 else 2
+    return width - any(suffix == "=(rare)" for suffix in encoding.suffixes)
+
+
+def _with_holes(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str]:
+    if encoding.indicator > 0:
+        done += ", missing ones filled and marked"
+        why += f"; missing ones get the median, {encoding.fill:g}"
+    return done, why
+
+
+def _looks_like_something_else(name: str, levels: list[str]) -> str:
+    """Warn where text looks like numbers or dates, and return a remark for the report."""
+    some = levels[:: max(1, len(levels) // 1000)]
+    share = NEARLY_ALL * len(some)
+    signs = set(".,%$€£")
+    numbers = [t for t in some if _NUMBER.fullmatch(t.strip())]
+    dates = [t for t in some if _DATE.fullmatch(t.strip())]
+    for found, what, remedy in (
+        (dates, "dates", "pandas.to_datetime"),
+        (numbers, "numbers", "pandas.to_numeric, decimal commas made points"),
+    ):
+        if len(found) < max(share, 2) or (
+            what == "numbers" and not any(signs & {*t} for t in some)
+        ):
+            continue
+        warnings.warn(
+            f"Column {name!r} has {what} written as text ({found[0]!r}): they are used as "
+            f"categories. If they are {what}, convert them first ({remedy}).",
+            UserWarning,
+            stacklevel=2,
+        )
+        return f" that look like {what} written as text"
+    return ""
