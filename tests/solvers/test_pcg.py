@@ -8,9 +8,18 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NotPositiv
 from lssvm.kernels import RBF
 from lssvm.kernels.factory import FunctionKernel
 from lssvm.solvers import PCG, Status
-from lssvm.solvers.choice import choose_primal
-from lssvm.solvers.pcg import KernelProducts, RowBlock, array_rows, preconditioner_rows, solve_pcg
-from lssvm.solvers.pcg_space import ArraySpace, PackedSpace, PreconditionerRows, make_space
+from lssvm.solvers.pcg import (
+    ArraySpace,
+    KernelProducts,
+    PackedSpace,
+    PreconditionerRows,
+    RowBlock,
+    array_rows,
+    make_space,
+    preconditioner_rows,
+    solve_pcg,
+)
+from lssvm.solvers.primal import choose_primal
 
 N, M, GAMMA = 1500, 120, 0.3
 rng = np.random.default_rng(0)

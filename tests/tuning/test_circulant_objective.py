@@ -15,10 +15,11 @@ from lssvm.data.folds import assign_folds, splitter_folds
 from lssvm.kernels import RBF
 from lssvm.solvers import CirculantSolver, DualSystem
 from lssvm.solvers.circulant import first_row, lay_rows
+from lssvm.solvers.exact import leave_folds_out
 from lssvm.tasks import SquaredError, Truth
 from lssvm.tuning import CirculantSearch, GridSearch, PathSearch, Space
 from lssvm.tuning.circulant import CirculantObjective
-from lssvm.tuning.dual import DualObjective, leave_out_direct
+from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.objective import Group
 
 RNG = np.random.default_rng(3)
@@ -134,7 +135,7 @@ def test_one_value_of_C_sees_an_indefinite_matrix():
     gram = np.diag([1.0, -5.0, 1.0])
     system = DualSystem(Precomputed(), gram, np.arange(3), C=1.0)
     assert (
-        leave_out_direct(system, np.ones((3, 1)), 1.0, [np.array([0])], [np.empty((0, 3))]) is None
+        leave_folds_out(system, np.ones((3, 1)), 1.0, [np.array([0])], [np.empty((0, 3))]) is None
     )
 
 

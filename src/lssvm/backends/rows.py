@@ -38,8 +38,7 @@ from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import resolve_gamma
 from lssvm.kernels.metric import IDENTITY
 from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
-from lssvm.moments.accumulate import map_outputs
-from lssvm.moments.moments import FoldMoments, make_cells, stream_cells
+from lssvm.moments.moments import FoldMoments, make_cells, map_outputs, stream_cells
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
 from lssvm.tasks import Classes, ClassTable, RowLoss, Truth

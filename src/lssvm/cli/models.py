@@ -502,7 +502,7 @@ def _folds(value: str) -> Any:
 def _scoring(value: str) -> str:
     from sklearn.metrics import get_scorer_names
 
-    from lssvm.tuning.spectral import is_criterion
+    from lssvm.tuning.objective import is_criterion
 
     if not is_criterion(value) and value not in get_scorer_names():
         raise InvalidInputError(

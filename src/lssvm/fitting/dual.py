@@ -34,6 +34,8 @@ from lssvm.fitting.settings import (
     TunedSettings,
     is_int,
     make_folds,
+    reweights,
+    rounds,
 )
 from lssvm.kernels import Kernel, Precomputed
 from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
@@ -42,20 +44,14 @@ from lssvm.reductions.l0 import reduce_dual_l0
 from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
-from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweight, reweights, rounds
+from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import untested_output
-from lssvm.tuning.objective import FoldTargets, Group
+from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion
 from lssvm.tuning.relevance import DUAL_ROWS, DualRelevance, relevance_sample, shares, spread_gamma
 from lssvm.tuning.search import Space
-from lssvm.tuning.spectral import (
-    SpectralObjective,
-    check_criterion,
-    is_criterion,
-    press_folds,
-    press_loss,
-)
+from lssvm.tuning.spectral import SpectralObjective, press_folds, press_loss
 from lssvm.uncertainty import DualPosterior, OutOfFold, Residuals, scaled_residuals
 
 

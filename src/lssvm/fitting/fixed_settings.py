@@ -39,10 +39,9 @@ from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
 from lssvm.tasks import Classes, Loss, Task
 from lssvm.tuning.fixed_size import FixedSizeObjective
-from lssvm.tuning.objective import Objective
+from lssvm.tuning.objective import Objective, is_criterion
 from lssvm.tuning.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.tuning.search import Space
-from lssvm.tuning.spectral import is_criterion
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""

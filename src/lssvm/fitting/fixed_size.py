@@ -58,14 +58,14 @@ from lssvm.fitting.fixed_solution import (
     worth_keeping,
 )
 from lssvm.fitting.record import Fit, Machine, Resources, Tuning, alike
-from lssvm.fitting.settings import KernelChoice, is_int
+from lssvm.fitting.settings import KernelChoice, is_int, reweights, rounds
 from lssvm.kernels import Kernel, Linear
 from lssvm.moments import Moments, NystromMap, nystrom_map, total
 from lssvm.moments.moments import FoldMoments
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
 from lssvm.solvers.primal import solve_primal
-from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweights, rounds
+from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights
 from lssvm.tasks import Classes, Numbers, SquaredError, Task
 from lssvm.tuning.fixed_size import (
     FixedSizeObjective,
@@ -74,6 +74,7 @@ from lssvm.tuning.fixed_size import (
     SeparateObjective,
     fold_models,
 )
+from lssvm.tuning.objective import check_criterion
 from lssvm.tuning.path import ListedPathSearch, PathSearch
 from lssvm.tuning.relevance import (
     FIXED_PROTOTYPES,
@@ -85,7 +86,7 @@ from lssvm.tuning.relevance import (
     spread_gamma,
 )
 from lssvm.tuning.search import Space, TuningResult
-from lssvm.tuning.spectral import FixedCriterionObjective, check_criterion
+from lssvm.tuning.spectral import FixedCriterionObjective
 
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"

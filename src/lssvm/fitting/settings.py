@@ -435,3 +435,20 @@ def _prototypes(X: Any, choice: KernelChoice) -> Any:
     if choice.name == "linear" and X.shape[1] <= PROTOTYPES:
         return np.eye(X.shape[1])
     return X[np.argsort(hash_rows(X, 1), kind="stable")[:PROTOTYPES]]
+
+
+ROUNDS = 2
+"""How often a robust model is tuned again: the parameters were at first those of outliers."""
+
+
+def rounds(loss: str) -> int:
+    """Return how often a model of this loss is tuned again."""
+    return 0 if loss == "squared" else ROUNDS
+
+
+def reweights(loss: str, lowered: bool) -> bool:
+    """Return whether coefficients are still to be reweighted.
+
+    ``lowered`` says that tuning has left the weights of "weighted" on the rows.
+    """
+    return loss != "squared" and not (loss == "weighted" and lowered)

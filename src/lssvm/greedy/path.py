@@ -16,6 +16,7 @@ from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.kernels import RBF
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.solvers import DualSystem
+from lssvm.solvers.exact import EigenState
 
 NOT_DEFINITE = (
     "The kernel matrix of the selected rows is not positive definite, even with 1/C on its "
@@ -478,20 +479,12 @@ Outputs: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 def _dual(system: DualSystem, y: FloatArray, path: GreedyPath, Cs: FloatArray) -> Outputs:
     P, leverage = path.support, np.zeros((len(Cs), len(y)))
     u = np.asarray(system.u, dtype=np.float64)[P]
-    values, Q = eigh(u[:, None] * support_gram(system, path.support) * u, check_finite=False)
-    squares, Qu, Qy = Q * Q, Q.T @ u, Q.T @ (u * y[P])
-    coef, b, own = np.empty((len(P), len(Cs))), np.zeros(len(Cs)), np.zeros((len(Cs), len(P)))
-    for c, C in enumerate(Cs):
-        inverse = 1.0 / (np.maximum(values, 0.0) + 1.0 / C)
-        beta, diagonal = Q @ (inverse * Qy), squares @ inverse
-        if system.bias:
-            eta = Q @ (inverse * Qu)
-            b[c] = (u @ beta) / (u @ eta)
-            beta, diagonal = beta - b[c] * eta, diagonal - eta**2 / (u @ eta)
-        coef[:, c] = u * beta
-        if len(P) > 1 or not system.bias:  # nothing is left of a basis of one: the model is 0
-            own[c] = y[P] - beta / (diagonal * u)
-        leverage[c, P] = 1.0 - diagonal / C
+    scaled = u[:, None] * support_gram(system, path.support) * u
+    solved = EigenState.of(scaled, u, system.bias).positive().bordered(Cs, (u * y[P])[:, None])
+    coef, b, own = u[:, None] * solved.beta[:, :, 0], solved.b[:, 0], np.zeros((len(Cs), len(P)))
+    if len(P) > 1 or not system.bias:  # nothing is left of a basis of one: the model is 0
+        own = y[P] - (solved.row_errors()[:, :, 0] / u[:, None]).T
+    leverage[:, P] = 1.0 - solved.diagonal().T / Cs[:, None]
     limits = {"budget": system.budget, "threads": system.threads}
     fitted = evaluate_expansion(system.kernel, system.rows, system.basis[P], coef, b, **limits).T
     left_out = fitted.copy()

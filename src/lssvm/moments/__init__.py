@@ -1,7 +1,14 @@
 """Second moments of kernel values and targets: what the fixed-size model needs of the data."""
 
-from lssvm.moments.accumulate import Piece, accumulate, accumulate_stream
-from lssvm.moments.moments import Moments, NystromMap, nystrom_map, total
+from lssvm.moments.moments import (
+    Moments,
+    NystromMap,
+    Piece,
+    accumulate,
+    accumulate_stream,
+    nystrom_map,
+    total,
+)
 
 __all__ = [
     "Moments",

@@ -10,14 +10,10 @@ from lssvm.solvers.base import DualSystem, Solution
 from lssvm.solvers.cg import ConjugateGradient
 from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough
 from lssvm.solvers.exact import Cholesky
-from lssvm.solvers.pcg import FUNCTION, preconditioner_rows
 from lssvm.solvers.smo import SMO
 
 SOLVER_NAMES = ("auto", "cg", "cholesky", "circulant", "smo")
 """The solvers that have a name."""
-_ITERATIONS = 25  # that "auto" reckons with
-_MANY = 2000  # prototypes up to which it does not reckon: moments are a matter of seconds
-_GAIN = 2.0  # how many times fewer operations "auto" asks for: moments can be used again
 
 
 def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
@@ -27,33 +23,6 @@ def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
     gradients recompute it block by block.
     """
     return "cholesky" if n * n * itemsize <= budget else "cg"
-
-
-def choose_primal(
-    n: int,
-    m: int,
-    d: int,
-    k: int,
-    *,
-    n_cells: int = 1,
-    n_groups: int = 1,
-    budget: int,
-    threads: int = 1,
-) -> str:
-    """Return what ``solver="auto"`` of the fixed-size model means: "direct" or "pcg".
-
-    Conjugate gradients where the moments of all cells do not fit into the memory budget, or where,
-    for more than 2,000 prototypes, they and the direct solution take more than twice as many
-    operations as 25 iterations and the preconditioner. (Moments are worth something: rows can be
-    added, error bars computed.)
-    """
-    moments = 8 * m * (m + k + 1) * (n_cells + max(2 * threads, 4))
-    if moments > budget or m <= _MANY:
-        return "pcg" if moments > budget else "direct"
-    direct = 2 * n * m**2 + 2 * n * m * d + (13 + 4 * (n_groups - 1)) * m**3
-    iterate = _ITERATIONS * n * m * (2 * d + 4 * k + FUNCTION)
-    group = 2 * preconditioner_rows(n, m, d, k) * m**2 + m**3
-    return "pcg" if direct > _GAIN * (iterate + n_groups * group) else "direct"
 
 
 def make_solver(

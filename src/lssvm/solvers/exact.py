@@ -19,8 +19,9 @@ rows, whose residuals without the fold and themselves follow in the same way.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -249,115 +250,6 @@ def _left_out(
     return np.asarray(out)
 
 
-@dataclass(frozen=True, eq=False)
-class ExactPath:
-    """The eigendecomposition from which the exact model of every C follows in n^2 operations.
-
-    Attributes
-    ----------
-    values : array of shape (n,)
-        Eigenvalues of :math:`S^{1/2} K S^{1/2}`, not negative.
-    vectors : array of shape (n, n)
-        Eigenvectors, in columns.
-    root : array of shape (n,)
-        Roots of the weights.
-    Y : array of shape (n, k)
-        Targets.
-    repeats : Repeats
-        Rows that are left out together.
-    """
-
-    values: FloatArray
-    vectors: FloatArray
-    root: FloatArray
-    Y: FloatArray
-    repeats: Repeats = ALONE
-
-    @classmethod
-    def of(
-        cls, K: FloatArray, Y: FloatArray, weight: FloatArray, repeats: Repeats = ALONE
-    ) -> ExactPath:
-        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,)."""
-        root = np.sqrt(weight)
-        values, vectors = np.linalg.eigh(root[:, None] * K * root)
-        return cls(np.maximum(values, 0.0), vectors, root, Y, repeats)
-
-    def at(self, C: float) -> ExactFit:
-        """Return the model of one C."""
-        return next(self._fits(np.array([C])))
-
-    def left_out(self, Cs: FloatArray) -> list[FloatArray]:
-        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations."""
-        return [fit.left_out for fit in self._fits(Cs)]
-
-    def _fits(self, Cs: FloatArray) -> Iterator[ExactFit]:
-        """Yield the models of all C, for which the right-hand sides are turned once."""
-        V, root = self.vectors, self.root
-        shrunk, nu, coef, intercept, whole = self._along(Cs)
-        for j, own in enumerate(shrunk):
-
-            def block(groups: IntArray, own: FloatArray = own) -> FloatArray:
-                chosen = V[groups]  # (g, s, n)
-                inner = (chosen * own) @ chosen.transpose(0, 2, 1)
-                return np.asarray(root[groups][:, :, None] * inner * root[groups][:, None, :])
-
-            left_out = _left_out(self.Y, coef[j], nu[j], whole[j], block, self.repeats)
-            yield ExactFit(coef[j], intercept[j], left_out)
-
-    def _along(self, Cs: FloatArray) -> tuple[FloatArray, ...]:
-        """Return 1 / (values + 1/C), nu, alpha, b and the diagonal of A^-1 of many C (q,).
-
-        Their shapes are (q, n), (q, n), (q, n, k), (q, k) and (q, n).
-        """
-        V, root = self.vectors, self.root
-        shrunk = 1.0 / (self.values + 1.0 / Cs[:, None])  # (q, n)
-        turned = V.T @ np.column_stack([root, root[:, None] * self.Y])
-        eta = root[:, None] * (V @ (shrunk[:, :, None] * turned))  # (q, n, 1 + k)
-        nu, rest = eta[:, :, 0], eta[:, :, 1:]
-        intercept = rest.sum(axis=1) / nu.sum(axis=1)[:, None]
-        coef = rest - nu[:, :, None] * intercept[:, None, :]
-        return shrunk, nu, coef, intercept, root**2 * (shrunk @ (V**2).T)
-
-    def left_out_of_folds(self, Cs: FloatArray, folds: IntArray) -> FloatArray:
-        """Return the outputs of all rows by models that have not seen a fold, (q, g, n, k).
-
-        Rows of the fold are those of the model without the fold; every other row is that of the
-        model without the fold and the row (or the row's group).
-        """
-        n, (g, s) = len(self.Y), folds.shape
-        shrunk, nu, coef, _, whole = self._along(Cs)
-        q, total = len(Cs), nu.sum(axis=1)
-        B = self.root[:, None] * self.vectors
-
-        def of_inverse(rows: IntArray) -> FloatArray:
-            """Return the rows of P, shape (q, len(rows), n)."""
-            known = (B[rows] * shrunk[:, None, :]) @ B.T
-            return np.asarray(known - nu[:, rows, None] * (nu / total[:, None])[:, None, :])
-
-        P = of_inverse(folds.ravel()).reshape(q, g, s, n)
-        each = np.arange(g)[:, None]
-        own = P[:, each[:, :, None], np.arange(s)[:, None], folds[:, None, :]]
-        inverse = np.linalg.pinv(own, rcond=_SINGULAR, hermitian=True)  # (q, g, s, s)
-        gain = inverse @ P
-        residuals = inverse @ coef[:, folds]  # (q, g, s, k)
-        rest = coef[:, None] - np.swapaxes(P, 2, 3) @ residuals  # (q, g, n, k)
-        diagonal = (whole - nu**2 / total[:, None])[:, None] - np.einsum("qgsn,qgsn->qgn", P, gain)
-        left = (diagonal > _NOTHING_LEFT * whole[:, None]) & (s + 1 < n)
-        errors = rest / np.where(left, diagonal, 1.0)[..., None]
-        out = np.where(left[..., None], self.Y - errors, 0.0)
-        for group in self.repeats.members:
-            inside = of_inverse(group)[:, :, group][:, None]  # (q, 1, m, m)
-            inside = inside - np.swapaxes(P[..., group], 2, 3) @ gain[..., group]
-            gone = (folds[:, :, None] == group).any(axis=1)  # (g, m)
-            inside[:, gone[:, :, None] | gone[:, None, :]] = 0.0
-            inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
-            some = s + len(group) - gone.sum(axis=1) < n  # rows remain
-            values = self.Y[group] - inverse @ rest[:, :, group]
-            out[:, :, group] = np.where(some[:, None, None], values, 0.0)
-        out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
-        return out
-
-
 _PANEL = 256
 
 
@@ -390,6 +282,10 @@ class CholeskyState:
         potrs = lapack.spotrs if self.array.dtype == np.float32 else lapack.dpotrs
         result, _ = potrs(self.array, B, lower=1)
         return np.asarray(result)
+
+    def inverse(self) -> FloatArray:
+        """Return H^-1 (n, n), another 2 n^3/3 operations and two matrices."""
+        return inverse_of(np.array(self.array.T, order="F"))
 
     def product(self, B: FloatArray) -> FloatArray:
         """Return H B from the triangle the factorisation left alone, B (n, k)."""
@@ -510,6 +406,18 @@ class EigenState:
     Qu: FloatArray
     bias: bool = True
 
+    @classmethod
+    def of(cls, scaled: FloatArray, u: FloatArray, bias: bool = True) -> EigenState:
+        """Decompose R K R (n, n), which is overwritten; what is rounding becomes 0."""
+        lam, Q = eigh(scaled.T, overwrite_a=True, check_finite=False, driver="evd")
+        largest = float(np.max(np.abs(lam), initial=0.0))
+        lam[np.abs(lam) <= len(lam) * float(np.finfo(lam.dtype).eps) * largest] = 0.0
+        return cls(lam, Q, u, Q.T @ u, bias)
+
+    def positive(self) -> EigenState:
+        """Return the state of a positive semi-definite matrix: negative values are rounding."""
+        return replace(self, lam=np.maximum(self.lam, 0.0))
+
     def inverse_spectrum(self, C: FloatArray) -> FloatArray:
         """Return d = 1/(lam + 1/C), shape (n, c); zero where the system is not definite."""
         shifted = self.lam[:, None] + 1.0 / np.asarray(C, dtype=float)[None, :]
@@ -531,34 +439,82 @@ class EigenState:
         solved = (self.Q @ spectral.reshape(n, -1)).reshape(n, c, k + 1)
         eta, nu = solved[:, :, 0], solved[:, :, 1:]
         if not self.bias:
-            return BorderedPath(d, np.zeros_like(eta), np.ones(c), nu, np.zeros((c, k)), definite)
+            zero = np.zeros_like(eta)
+            return BorderedPath(self.Q, d, zero, np.ones(c), nu, np.zeros((c, k)), definite)
         s = self.u @ eta  # (c,)
         b = np.einsum("n,nck->ck", self.u, nu) / s[:, None]  # [Suykens2002, eq. (3.25)]
         beta = nu - eta[:, :, None] * b[None]
-        return BorderedPath(d, eta, s, beta, b, definite)
+        return BorderedPath(self.Q, d, eta, s, beta, b, definite)
 
 
 @dataclass(frozen=True)
 class BorderedPath:
-    """Solutions of the bordered system along a path of C.
+    r"""Solutions of the bordered system along a path of C, and those without some rows.
+
+    With :math:`G = H^{-1} - \eta \eta^T / s` the scaled residuals of rows v that are left out are
+    :math:`e_v = G_{vv}^{-1} \beta_v`, the solution without them is
+    :math:`\beta - G_{:v} e_v` and :math:`b - \eta_v^T e_v / s` ([An2007], [Cawley2004]).
 
     Attributes
     ----------
+    Q : array of shape (n, n)
+        Eigenvectors.
     d : array of shape (n, c)
+        1 / (lam + 1/C).
     eta : array of shape (n, c)
+        H^-1 u; 0 without a bias.
     s : array of shape (c,)
+        u^T H^-1 u; 1 without a bias.
     beta : array of shape (n, c, k)
     b : array of shape (c, k)
     definite : bool array of shape (c,)
         Where False, a negative eigenvalue outweighs 1/C and the rest means nothing.
     """
 
+    Q: FloatArray
     d: FloatArray
     eta: FloatArray
     s: FloatArray
     beta: FloatArray
     b: FloatArray
     definite: BoolArray
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of H^-1, shape (n, c)."""
+        n = len(self.Q)
+        return np.concatenate([self.Q[i : i + 512] ** 2 @ self.d for i in range(0, n, 512)])
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of G, shape (n, c)."""
+        return np.asarray(self.inverse_diagonal() - self.eta**2 / self.s)
+
+    def row_errors(self) -> FloatArray:
+        """Return the scaled residuals of rows that are left out one by one, shape (n, c, k)."""
+        return np.asarray(self.beta / self.diagonal()[:, :, None])  # [Cawley2004]
+
+    def errors(self, rows: IntArray, part: slice = slice(None)) -> FloatArray:
+        """Return the scaled residuals (c, t, k) of rows that are left out together.
+
+        For the values of C in ``part``. What is singular to rounding, and so tells nothing, is NaN.
+        """
+        Qv = np.ascontiguousarray(self.Q[rows])
+        eta, s = self.eta[rows, part].T, self.s[part, None]  # (c, t), (c, 1)
+        G = -eta[:, :, None] * (eta / s)[:, None, :]
+        for c, root in enumerate(np.sqrt(self.d[:, part].T)):
+            half = Qv * root
+            G[c] += half @ half.T  # a symmetric product: half the operations
+        return solve_each(G, np.moveaxis(self.beta[rows, part], 1, 0))  # [An2007]
+
+    def without(
+        self, rows: IntArray, errors: FloatArray, part: slice = slice(None)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return beta (c, n, k) and b (c, k) without rows that leave these errors (c, t, k)."""
+        eta, s = self.eta[:, part].T, self.s[part, None, None]
+        shift = (eta[:, None, rows] @ errors) / s  # (c, 1, k)
+        moved = self.Q @ (self.d[:, part].T[:, :, None] * (self.Q[rows].T @ errors))
+        beta = np.moveaxis(self.beta[:, part], 1, 0) - moved + eta[:, :, None] * shift
+        beta[:, rows] = 0.0
+        return beta, self.b[part] - shift[:, 0]
 
 
 def eigen_state(system: DualSystem) -> EigenState:
@@ -569,8 +525,168 @@ def eigen_state(system: DualSystem) -> EigenState:
         advice="Give numbers for C and gamma and no reduction, or use a fixed-size model "
         "(FixedSizeLSSVC, FixedSizeLSSVR), or raise memory_budget.",
     )
-    lam, Q = eigh(K.T, overwrite_a=True, check_finite=False, driver="evd")
-    floor = len(lam) * float(np.finfo(lam.dtype).eps) * float(np.max(np.abs(lam), initial=0.0))
-    lam[np.abs(lam) <= floor] = 0.0
-    u = system.u
-    return EigenState(lam, Q, u, Q.T @ u, system.bias)
+    return EigenState.of(K, system.u, system.bias)
+
+
+def solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
+    """Solve c systems; what is singular to rounding, and so tells nothing, is NaN."""
+    try:
+        return np.asarray(np.linalg.solve(G, B))
+    except np.linalg.LinAlgError:
+        out = np.full(B.shape, np.nan)
+        for c in range(len(G)):
+            with suppress(np.linalg.LinAlgError):
+                out[c] = np.linalg.solve(G[c], B[c])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPath:
+    """The eigendecomposition from which the exact model of every C follows in n^2 operations.
+
+    Attributes
+    ----------
+    state : EigenState
+        Of :math:`S^{1/2} K S^{1/2}`.
+    Y : array of shape (n, k)
+        Targets.
+    repeats : Repeats
+        Rows that are left out together.
+    """
+
+    state: EigenState
+    Y: FloatArray
+    repeats: Repeats = ALONE
+
+    @classmethod
+    def of(
+        cls, K: FloatArray, Y: FloatArray, weight: FloatArray, repeats: Repeats = ALONE
+    ) -> ExactPath:
+        """Decompose the kernel matrix K (n, n) of rows with targets Y (n, k), weights (n,)."""
+        root = np.sqrt(weight)
+        return cls(EigenState.of(root[:, None] * K * root, root).positive(), Y, repeats)
+
+    def at(self, C: float) -> ExactFit:
+        """Return the model of one C."""
+        return next(self._fits(np.array([C])))
+
+    def left_out(self, Cs: FloatArray) -> list[FloatArray]:
+        """Return the leave-one-out outputs (n, k) of many C (q,) in n^2 q (k + 2) operations."""
+        return [fit.left_out for fit in self._fits(Cs)]
+
+    def _fits(self, Cs: FloatArray) -> Iterator[ExactFit]:
+        """Yield the models of all C, for which the right-hand sides are turned once."""
+        root = self.state.u
+        path = self.state.bordered(Cs, root[:, None] * self.Y)
+        B, whole = root[:, None] * path.Q, root[:, None] ** 2 * path.inverse_diagonal()
+        for j, shrunk in enumerate(path.d.T):
+
+            def block(groups: IntArray, shrunk: FloatArray = shrunk) -> FloatArray:
+                chosen = B[groups]  # (g, s, n)
+                return np.asarray((chosen * shrunk) @ chosen.transpose(0, 2, 1))
+
+            coef, nu = root[:, None] * path.beta[:, j], root * path.eta[:, j]
+            left_out = _left_out(self.Y, coef, nu, whole[:, j], block, self.repeats)
+            yield ExactFit(coef, path.b[j], left_out)
+
+    def left_out_of_folds(self, Cs: FloatArray, folds: IntArray) -> FloatArray:
+        """Return the outputs of all rows by models that have not seen a fold, (q, g, n, k).
+
+        Rows of the fold are those of the model without the fold; every other row is that of the
+        model without the fold and the row (or the row's group).
+        """
+        n, (g, s), root = len(self.Y), folds.shape, self.state.u
+        path = self.state.bordered(Cs, root[:, None] * self.Y)
+        coef = np.moveaxis(root[:, None, None] * path.beta, 1, 0)  # (q, n, k)
+        nu, shrunk = np.ascontiguousarray((root[:, None] * path.eta).T), path.d.T  # (q, n)
+        whole = root**2 * path.inverse_diagonal().T
+        q, total, B = len(Cs), nu.sum(axis=1), root[:, None] * path.Q
+
+        def of_inverse(rows: IntArray) -> FloatArray:
+            """Return the rows of P, shape (q, len(rows), n)."""
+            known = (B[rows] * shrunk[:, None, :]) @ B.T
+            return np.asarray(known - nu[:, rows, None] * (nu / total[:, None])[:, None, :])
+
+        P = of_inverse(folds.ravel()).reshape(q, g, s, n)
+        each = np.arange(g)[:, None]
+        own = P[:, each[:, :, None], np.arange(s)[:, None], folds[:, None, :]]
+        inverse = np.linalg.pinv(own, rcond=_SINGULAR, hermitian=True)  # (q, g, s, s)
+        gain = inverse @ P
+        residuals = inverse @ coef[:, folds]  # (q, g, s, k)
+        rest = coef[:, None] - np.swapaxes(P, 2, 3) @ residuals  # (q, g, n, k)
+        diagonal = (whole - nu**2 / total[:, None])[:, None] - np.einsum("qgsn,qgsn->qgn", P, gain)
+        left = (diagonal > _NOTHING_LEFT * whole[:, None]) & (s + 1 < n)
+        errors = rest / np.where(left, diagonal, 1.0)[..., None]
+        out = np.where(left[..., None], self.Y - errors, 0.0)
+        for group in self.repeats.members:
+            inside = of_inverse(group)[:, :, group][:, None]  # (q, 1, m, m)
+            inside = inside - np.swapaxes(P[..., group], 2, 3) @ gain[..., group]
+            gone = (folds[:, :, None] == group).any(axis=1)  # (g, m)
+            inside[:, gone[:, :, None] | gone[:, None, :]] = 0.0
+            inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
+            some = s + len(group) - gone.sum(axis=1) < n  # rows remain
+            values = self.Y[group] - inverse @ rest[:, :, group]
+            out[:, :, group] = np.where(some[:, None, None], values, 0.0)
+        out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
+        return out
+
+
+def inverse_of(factor: FloatArray) -> FloatArray:
+    """Return the inverse (n, n) of a matrix from the Cholesky factor in its upper triangle.
+
+    The factor is in Fortran order and is overwritten; 2 n^3/3 operations.
+    """
+    potri = lapack.spotri if factor.dtype == np.float32 else lapack.dpotri
+    inverse, _ = potri(factor, lower=0, overwrite_c=1)
+    return np.asarray(np.triu(inverse) + np.triu(inverse, 1).T)
+
+
+def leave_folds_out(
+    system: DualSystem,
+    RY: FloatArray,
+    C: float,
+    folds: Sequence[IntArray],
+    cross: Sequence[FloatArray],
+) -> list[tuple[FloatArray, FloatArray]] | None:
+    r"""Predict every fold, and further rows, by the model that was trained without it, for one C.
+
+    :math:`e_v = G_{vv}^{-1} \beta_v` ([An2007], [Cawley2004]) from the inverse of H by its
+    Cholesky factor: n^3 operations, two matrices of n^2 numbers, where an
+    eigendecomposition takes about 9 n^3. None where H is not positive definite.
+    """
+    H = system.gram(
+        copies=2,
+        what="Exact cross-validation with the kernel matrix",
+        advice="Give numbers for C and gamma, or use search=CirculantSearch(refine=0), which never "
+        "stores it, or a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or raise "
+        "memory_budget.",
+    )
+    H[np.diag_indices_from(H)] += 1.0 / C
+    potrf = lapack.spotrf if H.dtype == np.float32 else lapack.dpotrf
+    factor, info = potrf(H.T, lower=0, overwrite_a=1, clean=0)
+    if info:
+        return None
+    inverse = inverse_of(factor)
+    eta, nu = inverse @ system.u, inverse @ RY
+    beta, b = eliminate_bias(eta, nu, system.u, system.bias)
+    s = float(system.u @ eta)
+    if not system.bias:
+        eta, s = np.zeros_like(eta), 1.0
+    left: FloatArray
+    out = []
+    for rows, further in zip(folds, cross, strict=True):
+        e: FloatArray = np.empty((0, RY.shape[1]))
+        left, shifted = beta, b
+        if len(rows) == system.n:  # nothing is left to train on
+            out.append((np.zeros((len(rows), len(b))), np.zeros((len(further), len(b)))))
+            continue
+        if len(rows):
+            G = inverse[np.ix_(rows, rows)] - np.outer(eta[rows], eta[rows]) / s
+            e = np.linalg.solve(G, beta[rows])  # [An2007]
+        if len(further) and len(rows):
+            shift = eta[rows] @ e / s
+            left = beta - inverse[:, rows] @ e + eta[:, None] * shift
+            left[rows] = 0.0
+            shifted = b - shift
+        out.append(((RY[rows] - e) / system.u[rows, None], further @ left + shifted))
+    return out

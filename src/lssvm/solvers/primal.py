@@ -31,6 +31,7 @@ from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, Nume
 from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm.kernels import Kernel
 from lssvm.moments import Moments, NystromMap
+from lssvm.solvers.pcg import FUNCTION, preconditioner_rows
 
 METHODS = ("auto", "cholesky", "eigen", "tridiagonal")
 """How a path of C is solved."""
@@ -517,3 +518,35 @@ def leave_out_predictions(
     left = 1.0 - mass[fold_of] * hat  # (c, n)
     left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
     return np.asarray(mean - (mean - fitted) / left[:, :, None])  # [Cawley2004]
+
+
+_ITERATIONS = 25  # that "auto" reckons with
+_MANY = 2000  # prototypes up to which it does not reckon: moments are a matter of seconds
+_GAIN = 2.0  # how many times fewer operations "auto" asks for: moments can be used again
+
+
+def choose_primal(
+    n: int,
+    m: int,
+    d: int,
+    k: int,
+    *,
+    n_cells: int = 1,
+    n_groups: int = 1,
+    budget: int,
+    threads: int = 1,
+) -> str:
+    """Return what ``solver="auto"`` of the fixed-size model means: "direct" or "pcg".
+
+    Conjugate gradients where the moments of all cells do not fit into the memory budget, or where,
+    for more than 2,000 prototypes, they and the direct solution take more than twice as many
+    operations as 25 iterations and the preconditioner. (Moments are worth something: rows can be
+    added, error bars computed.)
+    """
+    moments = 8 * m * (m + k + 1) * (n_cells + max(2 * threads, 4))
+    if moments > budget or m <= _MANY:
+        return "pcg" if moments > budget else "direct"
+    direct = 2 * n * m**2 + 2 * n * m * d + (13 + 4 * (n_groups - 1)) * m**3
+    iterate = _ITERATIONS * n * m * (2 * d + 4 * k + FUNCTION)
+    group = 2 * preconditioner_rows(n, m, d, k) * m**2 + m**3
+    return "pcg" if direct > _GAIN * (iterate + n_groups * group) else "direct"

@@ -236,25 +236,8 @@ def solve_reweighted_stream(
     return *model, max_iter
 
 
-ROUNDS = 2
-"""How often a robust model is tuned again: the parameters were at first those of outliers."""
-
-
 ROUGH: dict[str, Any] = {"tol": 1e-2, "max_iter": 30, "warn": False}
 """Of the fit that only says which rows are far off."""
-
-
-def rounds(loss: str) -> int:
-    """Return how often a model of this loss is tuned again."""
-    return 0 if loss == "squared" else ROUNDS
-
-
-def reweights(loss: str, lowered: bool) -> bool:
-    """Return whether coefficients are still to be reweighted.
-
-    ``lowered`` says that tuning has left the weights of "weighted" on the rows.
-    """
-    return loss != "squared" and not (loss == "weighted" and lowered)
 
 
 def lower_weights(

@@ -18,12 +18,10 @@ product per fold and value of C, its diagonal alone O(n) per row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
 
 from lssvm._core.arrays import Array, FloatArray, IntArray
 from lssvm._core.blocks import require, slices
@@ -31,7 +29,7 @@ from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.solvers.base import relative_residual
-from lssvm.solvers.exact import BorderedPath, EigenState, eigen_state
+from lssvm.solvers.exact import BorderedPath, EigenState, eigen_state, leave_folds_out
 from lssvm.tasks import Loss, RowLoss, Truth
 from lssvm.tuning.objective import FoldTargets, FoldTruth, Group, Losses, Predictions
 
@@ -199,7 +197,7 @@ class _Part:
     def _predict_one(self, C: float, out: Predictions) -> bool:
         """Predict all folds for one C without the spectrum; False where it is needed."""
         columns = self.columns
-        predicted = leave_out_direct(self.system, self.RY, C, self.local, self.cross)
+        predicted = leave_folds_out(self.system, self.RY, C, self.local, self.cross)
         if predicted is None:
             return False
         for i, (inside, outside) in enumerate(predicted):
@@ -210,39 +208,24 @@ class _Part:
 
     def _predict_singles(self, path: BorderedPath, single: IntArray, out: Predictions) -> None:
         """Predict folds of one row each: only the diagonal of G is needed."""
-        Q, u = self.state.Q, self.state.u
-        diagonal = np.concatenate([Q[block] ** 2 @ path.d for block in slices(len(Q), 512)])
-        diagonal -= path.eta**2 / path.s  # diagonal of G, (n, c)
-        e = path.beta / diagonal[:, :, None]  # [Cawley2004]
-        predicted = (self.RY[:, None, :] - e) / u[:, None, None]  # (n, c, k)
+        predicted = (self.RY[:, None, :] - path.row_errors()) / self.state.u[:, None, None]
         rows = np.array([self.local[i][0] for i in single])
         places = out.starts[self.folds[single]]
         out.values[:, places[:, None], self.columns] = np.moveaxis(predicted[rows], 1, 0)
 
     def _predict_fold(self, path: BorderedPath, part: slice, i: int, out: FloatArray) -> None:
         """Predict one fold for some values of C at once."""
-        rows, columns = self.local[i], self.columns
-        if len(rows) == len(self.state.lam):  # nothing is left to train on
+        rows, columns, u = self.local[i], self.columns, self.state.u
+        if len(rows) == len(u):  # nothing is left to train on
             out[part, :, columns] = 0.0
             return
-        Q, u = self.state.Q, self.state.u
-        d = path.d[:, part].T  # (c, n)
-        eta, s = path.eta[:, part].T, path.s[part, None]  # (c, n), (c, 1)
-        beta, b = np.moveaxis(path.beta[:, part], 1, 0), path.b[part]  # (c, n, k), (c, k)
         if len(rows):
-            Qv, eta_v = np.ascontiguousarray(Q[rows]), eta[:, rows]
-            G = -eta_v[:, :, None] * (eta_v / s)[:, None, :]
-            for c, root in enumerate(np.sqrt(d)):
-                half = Qv * root
-                G[c] += half @ half.T  # a symmetric product: half the operations
-            e = _solve_each(G, beta[:, rows])  # (c, t, k) [An2007]
+            e = path.errors(rows, part)  # (c, t, k)
             out[part, self.place[i][:, None], columns] = (self.RY[rows] - e) / u[rows, None]
         if len(self.others[i]):
+            beta, b = np.moveaxis(path.beta[:, part], 1, 0), path.b[part]  # (c, n, k), (c, k)
             if len(rows):
-                shift = (eta_v[:, None, :] @ e) / s[:, :, None]  # (c, 1, k)
-                beta = beta - Q @ (d[:, :, None] * (Qv.T @ e)) + eta[:, :, None] * shift
-                beta[:, rows] = 0.0
-                b = b - shift[:, 0]
+                beta, b = path.without(rows, e, part)
             out[part, self.others[i][:, None], columns] = self.cross[i] @ beta + b[:, None, :]
 
 
@@ -318,70 +301,3 @@ def C_range(system: DualSystem, low: float = 1e-3, high: float = 1e6) -> tuple[f
         scale = 1.0
     unit = scale if np.isfinite(scale) and scale > 0 else 1.0
     return low / unit, high / unit
-
-
-def leave_out_direct(
-    system: DualSystem,
-    RY: FloatArray,
-    C: float,
-    folds: Sequence[IntArray],
-    cross: Sequence[FloatArray],
-) -> list[tuple[FloatArray, FloatArray]] | None:
-    r"""Predict every fold by the model that was trained without it, for one C.
-
-    :math:`e_v = G_{vv}^{-1} \beta_v` ([An2007], [Cawley2004]) from the inverse of H by its
-    Cholesky factor: n^3 operations, two matrices of n^2 numbers, where an
-    eigendecomposition takes about 9 n^3.
-    """
-    H = system.gram(
-        copies=2,
-        what="Exact cross-validation with the kernel matrix",
-        advice="Give numbers for C and gamma, or use search=CirculantSearch(refine=0), which never "
-        "stores it, or a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or raise "
-        "memory_budget.",
-    )
-    H[np.diag_indices_from(H)] += 1.0 / C
-    single = H.dtype == np.float32
-    potrf, potri = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
-    factor, info = potrf(H.T, lower=0, overwrite_a=1, clean=0)
-    if info:
-        return None
-    inverse, _ = potri(factor, lower=0, overwrite_c=1)
-    inverse = np.triu(inverse) + np.triu(inverse, 1).T
-    eta, nu = inverse @ system.u, inverse @ RY
-    s, b = 1.0, np.zeros(RY.shape[1])
-    if system.bias:
-        s = float(system.u @ eta)
-        b = (system.u @ nu) / s  # [Suykens2002, eq. (3.25)]
-    else:
-        eta = np.zeros_like(eta)
-    beta = nu - eta[:, None] * b
-    out = []
-    for rows, further in zip(folds, cross, strict=True):
-        e = np.empty((0, RY.shape[1]))
-        left, shifted = beta, b
-        if len(rows) == system.n:  # nothing is left to train on
-            out.append((np.zeros((len(rows), len(b))), np.zeros((len(further), len(b)))))
-            continue
-        if len(rows):
-            G = inverse[np.ix_(rows, rows)] - np.outer(eta[rows], eta[rows]) / s
-            e = np.linalg.solve(G, beta[rows])  # [An2007]
-        if len(further) and len(rows):
-            shift = eta[rows] @ e / s
-            left = beta - inverse[:, rows] @ e + eta[:, None] * shift
-            left[rows] = 0.0
-            shifted = b - shift
-        out.append(((RY[rows] - e) / system.u[rows, None], further @ left + shifted))
-    return out
-
-
-def _solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve c systems; what is singular to rounding, and so tells nothing, is NaN."""
-    try:
-        return np.asarray(np.linalg.solve(G, B))
-    except np.linalg.LinAlgError:
-        out = np.full(B.shape, np.nan)
-        for c in range(len(G)):
-            with suppress(np.linalg.LinAlgError):
-                out[c] = np.linalg.solve(G[c], B[c])
-        return out

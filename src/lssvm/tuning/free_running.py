@@ -27,7 +27,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.kernels import Kernel
 from lssvm.solvers import DualSystem
-from lssvm.solvers.exact import BorderedPath, EigenState, eigen_state
+from lssvm.solvers.exact import EigenState, eigen_state
 from lssvm.tuning.objective import Losses
 
 RUNAWAY = 1e6
@@ -139,26 +139,6 @@ def free_run(
     return track[:, :, lags:]
 
 
-def left_out_solution(
-    state: EigenState, path: BorderedPath, rows: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the solutions of all C without some training rows."""
-    beta, b = path.beta[:, :, 0].T, path.b[:, 0]  # (c, n), (c,)
-    if len(rows) == 0:
-        return beta, b
-    Q, eta, s = state.Q, path.eta.T, path.s
-    Qv, eta_v = np.ascontiguousarray(Q[rows]), eta[:, rows]
-    e = np.empty((len(s), len(rows)))
-    for c, root in enumerate(np.sqrt(path.d.T)):
-        half = Qv * root
-        G = half @ half.T - np.outer(eta_v[c], eta_v[c] / s[c])
-        e[c] = np.linalg.solve(G, beta[c, rows])  # [An2007]
-    shift = np.einsum("cv,cv->c", eta_v, e) / s
-    alpha = beta - (path.d.T * (e @ Qv)) @ Q.T + eta * shift[:, None]
-    alpha[:, rows] = 0.0
-    return alpha, b - shift * state.bias
-
-
 @dataclass(frozen=True)
 class FreeRunObjective:
     """The mean squared error of free runs as a function of (C, gamma)."""
@@ -191,10 +171,10 @@ class FreeRunPoint:
         """Return the model of each stretch and C, stretch by stretch."""
         objective = self.objective
         path = self.state.bordered(np.asarray(C, dtype=float), objective.targets[:, None])
-        solved = [left_out_solution(self.state, path, s.left_out) for s in objective.stretches]
-        alpha = np.concatenate([alpha for alpha, _ in solved])
+        solved = [path.without(s.left_out, path.errors(s.left_out)) for s in objective.stretches]
+        alpha = np.concatenate([alpha[:, :, 0] for alpha, _ in solved])
         alpha[np.tile(~path.definite, len(solved))] = np.nan
-        b = np.concatenate([b for _, b in solved])
+        b = np.concatenate([b[:, 0] for _, b in solved])
         return Expansions(self.kernel, objective.rows, alpha, b)
 
     def runs(self, C: FloatArray) -> FloatArray:

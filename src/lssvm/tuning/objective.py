@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -374,3 +374,25 @@ class FoldTargets:
         own = pick(self.sample_weight, rows)
         weight = times(own, factors[table_of, labels] if np.any(factors != 1.0) else None)
         return Truth(targets[table_of, labels], labels, weight)
+
+
+SPECTRAL = ("evidence", "gcv", "rk")
+"""The criteria that come from the spectrum alone."""
+
+
+CRITERIA = (*SPECTRAL, "press")
+"""What ``scoring`` may name beside scikit-learn's scorers."""
+
+
+def is_criterion(scoring: Any) -> bool:
+    """Say whether ``scoring`` names a criterion of this library."""
+    return isinstance(scoring, str) and scoring in CRITERIA
+
+
+def check_criterion(scoring: str, C: float | None) -> None:
+    """Raise where a criterion cannot choose C."""
+    if scoring == "rk" and C is None:
+        raise InvalidInputError(
+            "scoring='rk' cannot choose C: R(K) falls as C grows, for any kernel. Give a number "
+            "for C, or use scoring='gcv', 'press' or 'evidence'."
+        )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import fft
@@ -39,10 +39,7 @@ from lssvm.solvers.primal import primal_system
 from lssvm.tasks import Loss, SquaredError, Truth
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
-from lssvm.tuning.objective import Group, Losses
-
-SPECTRAL = ("evidence", "gcv", "rk")
-"""The criteria that come from the spectrum alone."""
+from lssvm.tuning.objective import SPECTRAL, Group, Losses
 
 
 @dataclass(frozen=True)
@@ -288,24 +285,6 @@ class SpectralPoint:
             for spectrum, noise in zip(self.spectra, objective.noise, strict=True)
         ]
         return Losses.single(np.stack(each, 1) @ (shares / shares.sum()))
-
-
-CRITERIA = (*SPECTRAL, "press")
-"""What ``scoring`` may name beside scikit-learn's scorers."""
-
-
-def is_criterion(scoring: Any) -> bool:
-    """Say whether ``scoring`` names a criterion of this library."""
-    return isinstance(scoring, str) and scoring in CRITERIA
-
-
-def check_criterion(scoring: str, C: float | None) -> None:
-    """Raise where a criterion cannot choose C."""
-    if scoring == "rk" and C is None:
-        raise InvalidInputError(
-            "scoring='rk' cannot choose C: R(K) falls as C grows, for any kernel. Give a number "
-            "for C, or use scoring='gcv', 'press' or 'evidence'."
-        )
 
 
 @dataclass(frozen=True)

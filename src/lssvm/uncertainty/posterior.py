@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
 
 from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray, float_rows
 from lssvm._core.blocks import block_rows, require, run_blocks, slices, small_problem
@@ -179,12 +178,10 @@ class DualPosterior:
             advice="Use a fixed-size model (FixedSizeLSSVC, FixedSizeLSSVR), or raise "
             "memory_budget.",
         )
-        # The transpose is in Fortran order, with the factor in its upper triangle.
-        inverse, _ = dpotri(np.array(self.state.array.T, order="F"), lower=0, overwrite_c=1)
-        G = np.triu(inverse) + np.triu(inverse, 1).T
+        G = self.state.inverse()
         if self.system.bias:
             G -= np.outer(eta, eta / s)
-        return np.asarray(G)
+        return G
 
 
 def degrees_of_freedom(total: float, bias: bool) -> float:
