@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 
@@ -30,23 +29,23 @@ from lssvm.uncertainty.calibration import METHODS
 Computed = TypeVar("Computed")
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    memory_budget: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
-    record_: Fit = field(init=False)
-    dual_coef_: Any = field(init=False)
-    n_features_in_: int = field(init=False)
-    feature_names_in_: AnyArray = field(init=False)
-    preparation_: Preparation = field(init=False)
+    C: Any
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    memory_budget: Any
+    n_jobs: int | None
+    random_state: RandomState
+    verbose: int
+    record_: Fit
+    dual_coef_: Any
+    n_features_in_: int
+    feature_names_in_: AnyArray
+    preparation_: Preparation
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
@@ -200,15 +199,14 @@ def _calibrates(model: KernelClassifier) -> bool:
     return model.calibration is not None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelClassifier(ClassifierMixin, KernelEstimator):
     """What classifiers say: decisions, probabilities, sets of classes."""
 
-    multiclass: Any = "auto"
-    decoding: str | None = None
-    class_weight: Any = None
-    calibration: str | None = "auto"
-    classes_: AnyArray = field(init=False)
+    multiclass: Any
+    decoding: str | None
+    class_weight: Any
+    calibration: str | None
+    classes_: AnyArray
 
     def _check_calibration(self) -> None:
         if self.calibration is not None:

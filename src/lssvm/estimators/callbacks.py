@@ -1,4 +1,4 @@
-"""Who listens to a fit: the progress line of ``verbose``, and scikit-learn's callbacks."""
+"""What a fit reports to: the progress line of ``verbose``, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lssvm._core.arrays import OnEvent
 from lssvm._core.errors import Stopped
 from lssvm._core.progress import Listener, Progress
 
-__all__ = ["CallbackSupportMixin", "listen", "reports"]
+__all__ = ["CallbackSupportMixin", "callback_of", "reports"]
 
 Method = TypeVar("Method")
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -31,7 +31,7 @@ except ImportError:  # scikit-learn before 1.9
 def reports(fit: Fit) -> Fit:
     """Let callbacks of scikit-learn (1.9 and later) follow a fit and its tuning.
 
-    While `fit` runs, the estimator has a `_listener`, which `listen` hands to the recipe: every
+    While `fit` runs, the estimator has a `_listener`, which `callback_of` hands to the fit: every
     evaluation of the tuning is a task of its own, so that a progress bar moves and a callback can
     stop the tuning (what is best so far is then used).
     """
@@ -58,8 +58,8 @@ def reports(fit: Fit) -> Fit:
     return cast(Fit, reported)
 
 
-def listen(estimator: Any) -> Listener:
-    """Return who listens to the fit of an estimator."""
+def callback_of(estimator: Any) -> Listener:
+    """Return what the fit of an estimator reports its events to."""
     progress = Progress(int(getattr(estimator, "verbose", 0)))
     callbacks: _CallbackListener | None = getattr(estimator, "_listener", None)
     if callbacks is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Self, TypeVar
 
+from lssvm._core.random import RandomState
 from lssvm.backends.rows import Rows
-from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
-from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.base import KernelClassifier, KernelRegressor
+from lssvm.estimators.callbacks import callback_of, reports
 from lssvm.estimators.opening import (
     map_given,
     open_classes,
@@ -21,39 +20,27 @@ from lssvm.fitting.dual import DualSettings, fit_dual
 from lssvm.fitting.input_metric import check_metric
 from lssvm.tasks import Task
 
-
-@dataclass(eq=False, repr=False)
-class DualModel(KernelEstimator):
-    """A kernel model of all rows: parameters that do not depend on the task, and the fit."""
-
-    C: Any = 1.0
-    _: KW_ONLY
-    fit_intercept: bool = True
-    solver: Any = "auto"
-    reduction: Any = None
-    cv: Any = 10
-    search: Any = "path"
-    scoring: Any = None
-    tuning: str = "joint"
-    tol: float = 1e-6
-    max_iter: int | None = None
-    metric: Any = None
-
-    def _fit(
-        self, open_rows: Callable[..., tuple[Rows, Task]], X: Any, *given: Any, groups: Any
-    ) -> Self:
-        refuse_scan(self, X)
-        ask = DualSettings.of(self)
-        choice = ask.choice
-        check_metric(self.metric, choice)
-        rows, task = open_rows(self, X, *given, groups=groups, sparse=choice.accepts_sparse)
-        rows, metric = map_given(rows, self.metric, choice, ask.seed)
-        rows, task = with_better_code(self, rows, task, choice, by_class=False)
-        return self._publish(replace(fit_dual(rows, task, ask, listen(self)), metric=metric))
+Model = TypeVar("Model", bound="LSSVC | LSSVR")
 
 
-@dataclass(eq=False, repr=False)
-class LSSVC(DualModel, KernelClassifier):
+def dual_settings(estimator: Model, X: Any) -> DualSettings:
+    """Return the checked parameters of a dual model, which takes arrays."""
+    refuse_scan(estimator, X)
+    settings = DualSettings.of(estimator)
+    check_metric(estimator.metric, settings.choice)
+    return settings
+
+
+def _fit(estimator: Model, rows: Rows, task: Task, settings: DualSettings) -> Model:
+    """Fit the rows after their metric, with the output code that suits them."""
+    choice = settings.choice
+    rows, metric = map_given(rows, estimator.metric, choice, settings.seed)
+    rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
+    fit = fit_dual(rows, task, settings, callback_of(estimator))
+    return estimator._publish(replace(fit, metric=metric))
+
+
+class LSSVC(KernelClassifier):
     r"""Least squares support vector classifier, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -195,8 +182,58 @@ class LSSVC(DualModel, KernelClassifier):
     True
     """
 
-    _: KW_ONLY
-    targets: Any = "label"
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool = True,
+        multiclass: Any = "auto",
+        decoding: str | None = None,
+        targets: Any = "label",
+        class_weight: Any = None,
+        solver: Any = "auto",
+        reduction: Any = None,
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        tuning: str = "joint",
+        calibration: str | None = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        metric: Any = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.multiclass = multiclass
+        self.decoding = decoding
+        self.targets = targets
+        self.class_weight = class_weight
+        self.solver = solver
+        self.reduction = reduction
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.tuning = tuning
+        self.calibration = calibration
+        self.tol = tol
+        self.max_iter = max_iter
+        self.metric = metric
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -221,11 +258,13 @@ class LSSVC(DualModel, KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        return self._fit(open_classes, X, y, sample_weight, groups=groups)
+        settings = dual_settings(self, X)
+        sparse = settings.choice.accepts_sparse
+        rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
+        return _fit(self, rows, task, settings)
 
 
-@dataclass(eq=False, repr=False)
-class LSSVR(DualModel, KernelRegressor):
+class LSSVR(KernelRegressor):
     r"""Least squares support vector regression, solved exactly in the dual.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i e_i^2` subject to
@@ -355,8 +394,50 @@ class LSSVR(DualModel, KernelRegressor):
     True
     """
 
-    _: KW_ONLY
-    loss: str = "squared"
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool = True,
+        solver: Any = "auto",
+        reduction: Any = None,
+        loss: str = "squared",
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        tuning: str = "joint",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        metric: Any = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.reduction = reduction
+        self.loss = loss
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.tuning = tuning
+        self.tol = tol
+        self.max_iter = max_iter
+        self.metric = metric
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -380,5 +461,9 @@ class LSSVR(DualModel, KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        opened = partial(open_numbers, by_moments=False)
-        return self._fit(opened, X, y, sample_weight, groups=groups)
+        settings = dual_settings(self, X)
+        sparse = settings.choice.accepts_sparse
+        rows, task = open_numbers(
+            self, X, y, sample_weight, groups=groups, sparse=sparse, by_moments=False
+        )
+        return _fit(self, rows, task, settings)

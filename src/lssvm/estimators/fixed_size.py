@@ -5,16 +5,19 @@ What the two share comes first: rows of any kind, updates and sparsity paths.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from threading import RLock
+from typing import Any, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
-from lssvm.estimators.callbacks import listen, reports
+from lssvm._core.random import RandomState
+from lssvm.estimators.base import KernelClassifier, KernelRegressor
+from lssvm.estimators.callbacks import callback_of, reports
 from lssvm.estimators.new_rows import NewRows
 from lssvm.estimators.scan_opening import open_given, open_new_rows
 from lssvm.fitting.fixed_settings import FixedSettings
@@ -24,7 +27,7 @@ from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
 
 
-def takes_rows(estimator: FixedSizeModel) -> bool:
+def takes_rows(estimator: FixedSizeLSSVC | FixedSizeLSSVR) -> bool:
     """Return True, or say why rows cannot be added to or removed from such a model."""
     if isinstance(estimator.solver, PCG) or estimator.solver == "pcg":
         raise InvalidInputError(
@@ -40,128 +43,47 @@ def takes_rows(estimator: FixedSizeModel) -> bool:
     return True
 
 
-@dataclass(eq=False, repr=False)
-class FixedSizeModel(KernelEstimator):
-    """A kernel model of prototypes: parameters and methods that do not depend on the task."""
-
-    n_prototypes: Any = "auto"
-    _: KW_ONLY
-    C: Any = "cv"
-    gamma: Any = "cv"
-    fit_intercept: bool | str = True
-    selection: Any = "random"
-    reduction: Any = None
-    cv: Any = 10
-    search: Any = "path"
-    scoring: Any = None
-    tuning: str = "joint"
-    solver: Any = "auto"
-    device: Any = None
-    metric: Any = None
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that arrays of other libraries are taken, and sparse ones where the kernel can."""
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
-        ask, tell = FixedSettings.of(self), listen(self)
-        check_metric(self.metric, ask.choice)
-        given = open_given(self, X, y, sample_weight, groups)
-        rows, task, metric = given.rows(tell)
-        fit = replace(fit_fixed_size(rows, task, ask.after(metric), tell), metric=metric)
-        return self._publish(fit, given.like)
-
-    @available_if(takes_rows)
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Remove rows that the model has learned; exactly a fit without them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-            Rows as the model has learned them.
-        y : array-like of shape (n,), or (n, n_outputs) of a regressor
-            The targets they had.
-        sample_weight : array-like of shape (n,), optional
-            As it was when they were learned.
-
-        Returns
-        -------
-        FixedSizeLSSVC or FixedSizeLSSVR
-            Itself.
-        """
-        check_is_fitted(self)
-        return self._change(forget_rows, X, y, sample_weight)
-
-    def _change(self, change: Any, X: Any, y: Any, sample_weight: Any) -> Self:
-        given = open_given(self, X, y, sample_weight)
-        old = self.record_
-        rows = given.further_rows(old.task, listen(self), old.details.centre)
-        fit = change(old, rows, self._resources())
-        self.__dict__.pop("sparsity_paths_", None)
-        return self._publish(fit, self.dual_coef_)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is right, or R^2 of a regressor.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
-            Rows that the model is tested on.
-        y : array-like of shape (n,), or (n, n_outputs) of a regressor
-            Not with a scan.
-        sample_weight : array-like of shape (n,), optional
-            Weight of every row; a weight of 2 counts as the row twice.
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        return open_given(self, X, y, sample_weight).score()
-
-    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
-        r"""Return the cross-validated error against the number of support vectors.
-
-        Returns
-        -------
-        SparsityPath
-            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
-            the one-standard-error rule and ``supports``. A list of them, one per output, where the
-            reduction has ``joint=False``.
-
-        Notes
-        -----
-        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
-        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
-        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
-        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
-
-        The error is the squared error of the outputs, for classes too (their targets are +1 and
-        -1): moments give no other. `score` on held-out rows tells the accuracy.
-
-        Examples
-        --------
-        >>> from lssvm import FixedSizeLSSVC
-        >>> from lssvm.datasets import load_ripley
-        >>> ripley = load_ripley()
-        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
-        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
-        >>> path.chosen < 20
-        True
-        """
-        check_is_fitted(self)
-        self.record_, paths = sparsity_path(self.record_, FixedSettings.of(self).reduced_C_grid())
-        self.sparsity_paths_ = paths
-        return paths[0] if len(paths) == 1 else list(paths)
-
-    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
-        return open_new_rows(self, X, method)
+Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 
 
-@dataclass(eq=False, repr=False)
-class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
+def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
+    settings, callback = FixedSettings.of(estimator), callback_of(estimator)
+    check_metric(estimator.metric, settings.choice)
+    given = open_given(estimator, X, y, sample_weight, groups)
+    rows, task, metric = given.rows(callback)
+    fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
+    return estimator._publish(fit, given.like)
+
+
+_LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
+_LOCKS_LOCK = RLock()
+
+
+def _lock_of(estimator: Model) -> RLock:
+    """Return the lock that updates of an estimator take; it is not pickled with it."""
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(estimator, RLock())
+
+
+def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -> Model:
+    """Add rows to a fitted model, or remove them."""
+    with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
+        given, old = open_given(estimator, X, y, sample_weight), estimator.record_
+        rows = given.further_rows(old.task, callback_of(estimator), old.details.centre)
+        fit = change(old, rows, estimator._resources())
+        estimator.__dict__.pop("sparsity_paths_", None)
+        return estimator._publish(fit, estimator.dual_coef_)
+
+
+def _sparsity_path(estimator: Model) -> SparsityPath | list[SparsityPath]:
+    check_is_fitted(estimator)
+    C_grid = FixedSettings.of(estimator).reduced_C_grid()
+    estimator.record_, paths = sparsity_path(estimator.record_, C_grid)
+    vars(estimator)["sparsity_paths_"] = paths
+    return paths[0] if len(paths) == 1 else list(paths)
+
+
+class FixedSizeLSSVC(KernelClassifier):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
@@ -344,9 +266,71 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
     (True, (30, 1))
     """
 
-    _: KW_ONLY
-    targets: Any = "label"
-    threshold: str = "zero"
+    def __init__(
+        self,
+        n_prototypes: Any = "auto",
+        *,
+        C: Any = "cv",
+        gamma: Any = "cv",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool | str = True,
+        selection: Any = "random",
+        reduction: Any = None,
+        multiclass: Any = "auto",
+        decoding: str | None = None,
+        targets: Any = "label",
+        class_weight: Any = None,
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        tuning: str = "joint",
+        threshold: str = "zero",
+        calibration: str | None = "auto",
+        solver: Any = "auto",
+        device: Any = None,
+        metric: Any = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.selection = selection
+        self.reduction = reduction
+        self.multiclass = multiclass
+        self.decoding = decoding
+        self.targets = targets
+        self.class_weight = class_weight
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.tuning = tuning
+        self.threshold = threshold
+        self.calibration = calibration
+        self.solver = solver
+        self.device = device
+        self.metric = metric
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that arrays of other libraries are taken."""
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
+    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
+        return open_new_rows(self, X, method)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -372,7 +356,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        return self._fit(X, y, sample_weight, groups)
+        return _fit(self, X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(
@@ -411,7 +395,7 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
                 )
         if not fitted:
             return self.fit(X, y, sample_weight)
-        return self._change(add_rows, X, y, sample_weight)
+        return _change(self, add_rows, X, y, sample_weight)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.
@@ -430,9 +414,80 @@ class FixedSizeLSSVC(FixedSizeModel, KernelClassifier):
         """
         return self._predict_classes(X, out)
 
+    @available_if(takes_rows)
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Remove rows that the model has learned; exactly a fit without them.
 
-@dataclass(eq=False, repr=False)
-class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows as the model has learned them.
+        y : array-like of shape (n,)
+            The targets they had.
+        sample_weight : array-like of shape (n,), optional
+            As it was when they were learned.
+
+        Returns
+        -------
+        FixedSizeLSSVC
+            Itself.
+        """
+        check_is_fitted(self)
+        return _change(self, forget_rows, X, y, sample_weight)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows that the model is tested on.
+        y : array-like of shape (n,)
+            Not with a scan.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        return open_given(self, X, y, sample_weight).score()
+
+    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
+        r"""Return the cross-validated error against the number of support vectors.
+
+        Returns
+        -------
+        SparsityPath
+            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
+            the one-standard-error rule and ``supports``. A list of them, one per output, where the
+            reduction has ``joint=False``.
+
+        Notes
+        -----
+        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
+        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
+        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
+        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
+
+        The error is the squared error of the outputs, for classes too (their targets are +1 and
+        -1): moments give no other. `score` on held-out rows tells the accuracy.
+
+        Examples
+        --------
+        >>> from lssvm import FixedSizeLSSVC
+        >>> from lssvm.datasets import load_ripley
+        >>> ripley = load_ripley()
+        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
+        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
+        >>> path.chosen < 20
+        True
+        """
+        return _sparsity_path(self)
+
+
+class FixedSizeLSSVR(KernelRegressor):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
@@ -602,8 +657,61 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
     (True, (20, 1))
     """
 
-    _: KW_ONLY
-    loss: str = "squared"
+    def __init__(
+        self,
+        n_prototypes: Any = "auto",
+        *,
+        C: Any = "cv",
+        gamma: Any = "cv",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool | str = True,
+        selection: Any = "random",
+        reduction: Any = None,
+        loss: str = "squared",
+        cv: Any = 10,
+        search: Any = "path",
+        scoring: Any = None,
+        tuning: str = "joint",
+        solver: Any = "auto",
+        device: Any = None,
+        metric: Any = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.selection = selection
+        self.reduction = reduction
+        self.loss = loss
+        self.cv = cv
+        self.search = search
+        self.scoring = scoring
+        self.tuning = tuning
+        self.solver = solver
+        self.device = device
+        self.metric = metric
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that arrays of other libraries are taken."""
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
+    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
+        return open_new_rows(self, X, method)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -628,7 +736,7 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        return self._fit(X, y, sample_weight, groups)
+        return _fit(self, X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -651,9 +759,10 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         FixedSizeLSSVR
             Itself.
         """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, sample_weight)
-        return self._change(add_rows, X, y, sample_weight)
+        with _lock_of(self):
+            if not self.__sklearn_is_fitted__():
+                return self.fit(X, y, sample_weight)
+            return _change(self, add_rows, X, y, sample_weight)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
@@ -686,3 +795,75 @@ class FixedSizeLSSVR(FixedSizeModel, KernelRegressor):
         The first error bars take 5 m^3 operations, later ones 4 m^2 a row, in blocks.
         """
         return self._predict_numbers(X, return_std, return_cov, out)
+
+    @available_if(takes_rows)
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Remove rows that the model has learned; exactly a fit without them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows as the model has learned them.
+        y : array-like of shape (n,) or (n, n_outputs)
+            The targets they had.
+        sample_weight : array-like of shape (n,), optional
+            As it was when they were learned.
+
+        Returns
+        -------
+        FixedSizeLSSVR
+            Itself.
+        """
+        check_is_fitted(self)
+        return _change(self, forget_rows, X, y, sample_weight)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R^2, the mean over the outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Scan, RowSource, Dask array or data frame
+            Rows that the model is tested on.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Not with a scan.
+        sample_weight : array-like of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        return open_given(self, X, y, sample_weight).score()
+
+    def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
+        r"""Return the cross-validated error against the number of support vectors.
+
+        Returns
+        -------
+        SparsityPath
+            With ``sizes``, ``mean`` and ``std_error`` of the squared error, the ``chosen`` size by
+            the one-standard-error rule and ``supports``. A list of them, one per output, where the
+            reduction has ``joint=False``.
+
+        Notes
+        -----
+        Section V of [Mall2014]_. From the moments of the folds that `fit` has seen, without a pass
+        over the data: about 15 v m^3 operations for v folds. A model that was reduced has computed
+        it already. A model that was not keeps the moments of the folds (v m^2 numbers) where they
+        take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
+
+        The error is the squared error of the outputs, for classes too (their targets are +1 and
+        -1): moments give no other. `score` on held-out rows tells the accuracy.
+
+        Examples
+        --------
+        >>> from lssvm import FixedSizeLSSVC
+        >>> from lssvm.datasets import load_ripley
+        >>> ripley = load_ripley()
+        >>> X, y = ripley.data[ripley.train], ripley.target[ripley.train]
+        >>> path = FixedSizeLSSVC(60).fit(X, y).sparsity_path()
+        >>> path.chosen < 20
+        True
+        """
+        return _sparsity_path(self)

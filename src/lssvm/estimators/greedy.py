@@ -3,71 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.random import RandomState
 from lssvm.backends.rows import Rows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
-from lssvm.estimators.callbacks import listen, reports
+from lssvm.estimators.callbacks import callback_of, reports
 from lssvm.estimators.opening import open_classes, open_numbers, refuse_scan
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
 from lssvm.tasks import Task
 
-
-@dataclass(eq=False, repr=False)
-class GreedyModel(KernelEstimator):
-    """A sparse model: parameters and methods that do not depend on the task."""
-
-    C: Any = 1.0
-    _: KW_ONLY
-    fit_intercept: bool = True
-    epsilon: float = 0.5
-    criterion: str = "fsals"
-    candidates: int | None = None
-    prefit: bool = False
-    max_support: int | None = None
-    validation_fraction: float | None = None
-    cv: Any = 10
-
-    def _fit(
-        self, open_rows: Callable[..., tuple[Rows, Task]], X: Any, *given: Any, groups: Any
-    ) -> Self:
-        refuse_scan(self, X)
-        sparse = self._kernel_choice().accepts_sparse
-        rows, task = open_rows(self, X, *given, groups=groups, sparse=sparse)
-        return self._publish(fit_greedy(rows, task, GreedySettings.of(self), listen(self)))
-
-    def truncate(self, n: int) -> Self:
-        """Return the model of the first basis functions of every output.
-
-        Exactly what `fit` would have given with ``max_support=n`` (without held-out rows): no
-        training data are needed.
-
-        Parameters
-        ----------
-        n : int
-            Largest number of basis functions per output, or per binary problem.
-
-        Returns
-        -------
-        GreedyLSSVC or GreedyLSSVR
-            A fitted copy; this one stays as it is.
-
-        Notes
-        -----
-        m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
-        """
-        check_is_fitted(self)
-        return copy.copy(self)._publish(truncate_fit(self.record_, n))
+Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
-@dataclass(eq=False, repr=False)
-class GreedyLSSVC(GreedyModel, KernelClassifier):
+def _fit(estimator: Model, rows: Rows, task: Task) -> Model:
+    settings = GreedySettings.of(estimator)
+    return estimator._publish(fit_greedy(rows, task, settings, callback_of(estimator)))
+
+
+class GreedyLSSVC(KernelClassifier):
     r"""Sparse least squares support vector classifier, built one basis function at a time.
 
     FSALS-SVM and, with ``candidates=146``, PFSALS-SVM of [Jiao2007]_. The dual of the LS-SVM,
@@ -189,8 +147,52 @@ class GreedyLSSVC(GreedyModel, KernelClassifier):
     20
     """
 
-    _: KW_ONLY
-    multiclass: Any = "ova"
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        gamma: Any = "scale",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool = True,
+        epsilon: float = 0.5,
+        criterion: str = "fsals",
+        candidates: int | None = None,
+        prefit: bool = False,
+        max_support: int | None = None,
+        validation_fraction: float | None = None,
+        cv: Any = 10,
+        multiclass: Any = "ova",
+        decoding: str | None = None,
+        class_weight: Any = None,
+        calibration: str | None = "auto",
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.epsilon = epsilon
+        self.criterion = criterion
+        self.candidates = candidates
+        self.prefit = prefit
+        self.max_support = max_support
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.multiclass = multiclass
+        self.decoding = decoding
+        self.class_weight = class_weight
+        self.calibration = calibration
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -217,11 +219,36 @@ class GreedyLSSVC(GreedyModel, KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        return self._fit(open_classes, X, y, sample_weight, groups=groups)
+        refuse_scan(self, X)
+        sparse = self._kernel_choice().accepts_sparse
+        rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
+        return _fit(self, rows, task)
+
+    def truncate(self, n: int) -> Self:
+        """Return the model of the first basis functions of every output.
+
+        Exactly what `fit` would have given with ``max_support=n`` (without held-out rows): no
+        training data are needed.
+
+        Parameters
+        ----------
+        n : int
+            Largest number of basis functions per output, or per binary problem.
+
+        Returns
+        -------
+        GreedyLSSVC or GreedyLSSVR
+            A fitted copy; this one stays as it is.
+
+        Notes
+        -----
+        m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
+        """
+        check_is_fitted(self)
+        return copy.copy(self)._publish(truncate_fit(self.record_, n))
 
 
-@dataclass(eq=False, repr=False)
-class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
+class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Sparse least squares support vector regression, built one basis function at a time.
 
     The algorithms of [Jiao2007]_, written there for the labels +1 and -1, with real targets: the
@@ -321,8 +348,44 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
     (True, True)
     """
 
-    _: KW_ONLY
-    epsilon: float = 0.1
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        gamma: Any = "scale",
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool = True,
+        epsilon: float = 0.1,
+        criterion: str = "fsals",
+        candidates: int | None = None,
+        prefit: bool = False,
+        max_support: int | None = None,
+        validation_fraction: float | None = None,
+        cv: Any = 10,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.gamma = gamma
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.epsilon = epsilon
+        self.criterion = criterion
+        self.candidates = candidates
+        self.prefit = prefit
+        self.max_support = max_support
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -347,7 +410,33 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, GreedyModel):
             Itself.
         """
         self._forget_fit()
-        return self._fit(open_numbers, X, y, sample_weight, groups=groups)
+        refuse_scan(self, X)
+        sparse = self._kernel_choice().accepts_sparse
+        rows, task = open_numbers(self, X, y, sample_weight, groups=groups, sparse=sparse)
+        return _fit(self, rows, task)
+
+    def truncate(self, n: int) -> Self:
+        """Return the model of the first basis functions of every output.
+
+        Exactly what `fit` would have given with ``max_support=n`` (without held-out rows): no
+        training data are needed.
+
+        Parameters
+        ----------
+        n : int
+            Largest number of basis functions per output, or per binary problem.
+
+        Returns
+        -------
+        GreedyLSSVC or GreedyLSSVR
+            A fitted copy; this one stays as it is.
+
+        Notes
+        -----
+        m^3/3 operations for each output of m basis functions (m^2 for "kmp" and "sggp").
+        """
+        check_is_fitted(self)
+        return copy.copy(self)._publish(truncate_fit(self.record_, n))
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the targets of new rows.

@@ -16,7 +16,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelEstimator
-from lssvm.estimators.callbacks import CallbackSupportMixin, listen, reports
+from lssvm.estimators.callbacks import CallbackSupportMixin, callback_of, reports
 from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
@@ -179,7 +179,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         ask = SeriesSettings(regressor, dual, **parameters)
         listed, series = is_list_of_series(y), open_series(y, X)
         calendars = _calendars(y, times, [len(one) for one in series], listed)
-        record = fit_series(series, listed, ask, listen(self))
+        record = fit_series(series, listed, ask, callback_of(self))
         return self._publish(replace(record, calendars=calendars))
 
     def _publish(self, record: SeriesFit) -> NARX:
