@@ -37,7 +37,8 @@ def _fit(estimator: Model, rows: Rows, task: Task, settings: DualSettings) -> Mo
     rows, metric = map_given(rows, estimator.metric, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))
-    return estimator._publish(replace(fit, metric=metric))
+    estimator._publish(replace(fit, metric=metric))
+    return estimator
 
 
 class LSSVC(KernelClassifier):

@@ -52,7 +52,8 @@ def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> M
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task, metric = given.rows(callback)
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
-    return estimator._publish(fit, given.like)
+    estimator._publish(fit, given.like)
+    return estimator
 
 
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
@@ -72,7 +73,8 @@ def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -
         rows = given.further_rows(old.task, callback_of(estimator), old.details.centre)
         fit = change(old, rows, estimator._resources())
         estimator.__dict__.pop("sparsity_paths_", None)
-        return estimator._publish(fit, estimator.dual_coef_)
+        estimator._publish(fit, estimator.dual_coef_)
+        return estimator
 
 
 def _sparsity_path(estimator: Model) -> SparsityPath | list[SparsityPath]:

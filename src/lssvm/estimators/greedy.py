@@ -22,7 +22,8 @@ Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 def _fit(estimator: Model, rows: Rows, task: Task) -> Model:
     settings = GreedySettings.of(estimator)
-    return estimator._publish(fit_greedy(rows, task, settings, callback_of(estimator)))
+    estimator._publish(fit_greedy(rows, task, settings, callback_of(estimator)))
+    return estimator
 
 
 class GreedyLSSVC(KernelClassifier):
