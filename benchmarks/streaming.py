@@ -28,7 +28,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import lssvm.estimators.scan_opening as scan_opening
+import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
 from lssvm.backends.rows import Blocks, ScanRows

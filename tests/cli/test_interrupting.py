@@ -63,7 +63,7 @@ def test_after_the_search_the_model_is_solved_unless_asked_twice(here, monkeypat
 
 
 def test_before_there_is_a_model_nothing_is_written(here, monkeypatch):
-    import lssvm.estimators.scan_opening as module
+    import lssvm.estimators.opening as module
 
     real = module.survey
 

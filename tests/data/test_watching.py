@@ -11,7 +11,7 @@ import pytest
 
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators import scan_opening
+from lssvm.estimators import opening as scan_opening
 
 N = 1500
 KINDS = ["parquet", "feather", "csv", "svm", "npy"]

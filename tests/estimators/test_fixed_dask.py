@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from lssvm.estimators.inputs import stripped
 
-import lssvm.estimators.scan_opening as scan_opening
+import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.estimators.new_rows import light_copy
 from lssvm.tuning import PositionFolds
 
 da = pytest.importorskip("dask.array")
@@ -235,10 +235,11 @@ def test_a_task_that_has_no_room_is_refused():
 
 def test_what_is_sent_to_predict_is_small():
     model = FixedSizeLSSVR(selection=Z, C=1.0, gamma=0.3).fit(X, y)
-    light = light_copy(model)
-    assert len(pickle.dumps(light)) < 8 * (Z.size + 4 * len(Z)) + 5000 < len(pickle.dumps(model))
-    np.testing.assert_allclose(light.predict(X[:10]), model.predict(X[:10]), rtol=1e-12)
-    assert model.n_jobs is None and hasattr(model, "moments_")
+    sent = stripped(model.record_)
+    assert len(pickle.dumps(sent)) < 8 * (Z.size + 4 * len(Z)) + 5000 < len(pickle.dumps(model))
+    lazy = model.predict(da.from_array(X[:10], chunks=(5, 3)))
+    assert len(pickle.dumps(lazy)) < len(pickle.dumps(model))
+    np.testing.assert_allclose(lazy.compute(), model.predict(X[:10]), rtol=1e-12)
 
 
 def test_a_client_that_is_closed_is_named(tmp_path):

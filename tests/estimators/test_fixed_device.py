@@ -267,14 +267,14 @@ def test_what_a_device_cannot_do_is_said(case):
 @pytest.mark.torch
 def test_a_scan_is_read_into_memory_for_a_device(monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr("lssvm.estimators.scan_opening.SAMPLE_ROWS", 50)  # of a stream
+    monkeypatch.setattr("lssvm.estimators.opening.SAMPLE_ROWS", 50)  # of a stream
     data, place = scan(X, target=F), torch.device("cpu")
     passes = []
     real = device_rows.DeviceBlocks.blocks
     monkeypatch.setattr(device_rows.DeviceBlocks, "blocks", lambda *a: passes.append(1) or real(*a))
     there = FixedSizeLSSVR(20, C=1.0, gamma=0.5, device=place, random_state=0).fit(data)
     assert passes
-    monkeypatch.setattr("lssvm.estimators.scan_opening.SAMPLE_ROWS", len(X))
+    monkeypatch.setattr("lssvm.estimators.opening.SAMPLE_ROWS", len(X))
     host = FixedSizeLSSVR(20, C=1.0, gamma=0.5, random_state=0).fit(data)
     close(there.dual_coef_, host.dual_coef_)
     passes.clear()

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-import lssvm.estimators.scan_opening as scan_opening
+import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.data import Block

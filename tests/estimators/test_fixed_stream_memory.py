@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 PEAK = """
 import sys
 import numpy as np
-import lssvm.estimators.scan_opening as scan_opening
+import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import peak_memory
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from tests.outputs import raw_outputs
 
-import lssvm.estimators.scan_opening as scan_opening
+import lssvm.estimators.opening as scan_opening
 import lssvm.fitting.fixed_size as recipe
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, MemoryBudgetError
@@ -64,7 +64,7 @@ def test_pairs_are_solved_in_turns_where_their_factors_do_not_fit():
 @pytest.mark.parametrize("kind", ["labels", "pairs", "numbers"])
 def test_a_stream_equals_arrays(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
-    monkeypatch.setattr("lssvm.estimators.scan_opening.survey", _small_survey(500))
+    monkeypatch.setattr("lssvm.estimators.opening.survey", _small_survey(500))
     if kind == "numbers":
         make, target, extra = FixedSizeLSSVR, y, {}
     else:

@@ -10,7 +10,7 @@ import pytest
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import scan
-from lssvm.estimators import scan_opening
+from lssvm.estimators import opening as scan_opening
 
 MODELS: dict[str, Any] = {
     "LSSVC": lambda **more: LSSVC("cv", gamma="cv", cv=3, **more),

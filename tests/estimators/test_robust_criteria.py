@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lssvm import FixedSizeLSSVR, scan
-from lssvm.estimators import scan_opening
+from lssvm.estimators import opening as scan_opening
 from lssvm.tuning import GridSearch, PositionFolds, PositionHoldout
 
 LOSSES = ["huber", "absolute", "weighted"]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from lssvm._core.arrays import AnyArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.arrow import ArrowReader
@@ -228,6 +229,7 @@ class DaskReader(Reader):
     sizes: tuple[int, ...] | None = None
     columns: tuple[str, ...] | None = None
     count_rows: Callable[[Any], Any] | None = None
+    collection: Any = None
     distributed: ClassVar[bool] = True
 
     @property
@@ -270,13 +272,30 @@ class DaskReader(Reader):
             raise InvalidInputError("There are no rows to read: all partitions are empty.")
         return map_reduce(self.parts, self._job(scan, work), combine, self.client)
 
-    def delayed(self, scan: Any, work: Callable[[Any], Any]) -> list[Any]:
-        """Return what ``work`` says of a scan of every part, as Dask's delayed values."""
-        return delayed_parts(self.parts, self._job(scan, work))
+    def collect(self, scan: Any, work: Callable[[Any], Any], empty: AnyArray, name: str) -> Any:
+        """Return what ``work`` returns for every part as a lazy collection."""
+        import dask.array as da
+
+        job, X = self._job(scan, work), self.collection
+        kind = {"dtype": empty.dtype, "meta": empty}
+        if X is None:
+            delayed = zip(delayed_parts(self.parts, job), self.parts, strict=True)
+            shape = empty.shape[1:]
+            return da.concatenate(
+                [da.from_delayed(value, (part.rows, *shape), **kind) for value, part in delayed]
+            )
+        of_rows = partial(_of_rows, job, empty)
+        if self.named:
+            meta = _framed(empty, X._meta.index[:0], name)
+            return X.map_partitions(partial(_of_frame, of_rows, name), meta=meta)
+        X = X.rechunk({1: -1})
+        wide = empty.ndim == 2
+        options = {"chunks": (X.chunks[0], empty.shape[1:])} if wide else {"drop_axis": 1}
+        return X.map_blocks(of_rows, **kind, **options)
 
     def stream(self, scan: Any, work: Callable[[Any], Any]) -> Iterator[Any]:
         """Apply ``work`` to a scan of every part where it is; yield the results in order."""
-        return map_in_order(self.parts, self._job(scan, work), self.client)
+        return map_in_order(self.parts, self._job(scan, partial(_listed, work)), self.client)
 
     def _job(self, scan: Any, work: Callable[[Any], Any]) -> Callable[[Part], Any]:
         return partial(
@@ -293,6 +312,28 @@ class DaskReader(Reader):
     def resources(self, budget: int, threads: int) -> tuple[int, int]:
         """Return memory in bytes and threads for a pass over one part."""
         return task_resources(budget, self.client), 1
+
+
+def _of_rows(job: Callable[[Part], Any], empty: AnyArray, X: Any) -> AnyArray:
+    return np.asarray(job(Part(0, 0, len(X), (X, None, None)))) if len(X) else empty
+
+
+def _of_frame(work: Callable[[Any], AnyArray], name: str, X: Any) -> Any:
+    return _framed(work(X), X.index, name)
+
+
+def _framed(values: AnyArray, index: Any, name: str) -> Any:
+    import pandas as pd
+
+    if values.ndim == 2:
+        return pd.DataFrame(values, index=index)
+    return pd.Series(values, index=index, name=name)
+
+
+def _listed(work: Callable[[Any], Any], scan: Any) -> Any:
+    """Return what ``work`` yields as a list, which can travel."""
+    result = work(scan)
+    return list(result) if isinstance(result, Iterator) else result
 
 
 def _on_part(

@@ -277,6 +277,14 @@ class Reader(Protocol):
         """Yield what ``work`` returns for the parts of a scan."""
         return iter([work(scan)])
 
+    def collect(self, scan: Any, work: Callable[[Any], Any], empty: AnyArray, name: str) -> Any:
+        """Return what ``work`` returns for the rows of a scan, as one array.
+
+        Where the rows lie in parts, it is a lazy collection: ``empty`` is the array of no rows, and
+        ``name`` that of a series.
+        """
+        return work(scan)
+
     def check_split(self) -> None:
         """Raise where rows cannot be split by their positions."""
         return

@@ -418,6 +418,10 @@ class Scan:
         yield from self.reader.stream(self, work)
         self._check_files()
 
+    def collect(self, work: Callable[[Scan], Any], empty: AnyArray, name: str) -> Any:
+        """Return the array that ``work`` returns for the rows, lazy where Dask has them."""
+        return self.reader.collect(self, work, empty, name)
+
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the files that are read, where there are some."""
@@ -648,6 +652,7 @@ def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
     if is_dask(data):
         frame = hasattr(data, "_meta") and hasattr(data, "columns")
         reader = (frame_reader if frame else dask_array_reader)(data, y, sample_weight, None)
+        reader = replace(reader, collection=data)
         return Scan(reader, y is not None, standardise=False, prepare=False)
     if not isinstance(data, Scan) and not _is_source(data):
         return None

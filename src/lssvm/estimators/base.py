@@ -18,7 +18,8 @@ from lssvm._core.random import RandomState
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
-from lssvm.estimators.new_rows import HostNewRows, NewRows, check_new_host_rows, like
+from lssvm.estimators.inputs import Inputs, like
+from lssvm.estimators.opening import open_given
 from lssvm.explanations import Explanation
 from lssvm.fitting.record import Fit, Posteriors, Resources
 from lssvm.fitting.settings import KernelChoice, check_option, resources_of
@@ -33,6 +34,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
 
     C: Any
+    fit_intercept: Any
+    device: Any = None
+    metric: Any = None
     kernel: Any
     gamma: Any
     degree: int
@@ -88,9 +92,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             published["threshold_"] = fit.threshold
         if fit.relevance is not None:
             published["feature_relevance_"] = fit.relevance
-        asked = getattr(self, "metric", None)
-        if asked is not None:
-            full = isinstance(asked, str) and asked == "full"
+        if self.metric is not None:
+            full = isinstance(self.metric, str) and self.metric == "full"
             published["metric_"] = fit.metric.published(fit.basis.shape[1], full=full)
         if fit.tuning is not None:
             published |= {
@@ -110,10 +113,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         self.record_ = fit  # last: from here on the model is fitted
         return self
 
-    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
-        """Return rows that a method is asked for, checked, with the verbs of their kind."""
+    def _inputs(self, X: Any, method: str = "predict") -> Inputs:
+        """Return the rows that a method was called with, checked."""
         check_is_fitted(self)
-        return HostNewRows(check_new_host_rows(self, X), self._resources())
+        return open_given(self, X).inputs(method)
 
     def _once(self, name: str, what: str, compute: Callable[[Fit], Computed]) -> Computed:
         """Return what is computed when it is first asked for, where the fit has kept enough."""
@@ -122,8 +125,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             self._cache[name] = compute(self.record_)
         return cast(Computed, self._cache[name])
 
-    def _outputs(self, X: Any, method: str) -> tuple[NewRows, FloatArray]:
-        rows = self._new_rows(X, method)
+    def _outputs(self, X: Any, method: str) -> tuple[Inputs, FloatArray]:
+        rows = self._inputs(X, method)
         return rows, np.asarray(rows.outputs(self.record_), dtype=np.float64)
 
     def explain(
@@ -185,9 +188,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         array([[ 3., -1.]])
         """
         wish = Wish(groups, n_background, n_permutations, interactions, random_state)
-        rows = self._new_rows(X, "explain").inputs(self.record_)
+        rows = self._inputs(X, "explain").inputs(self.record_)
         if background is not None:
-            background = self._new_rows(background, "explain").inputs(self.record_)
+            background = self._inputs(background, "explain").inputs(self.record_)
         if hasattr(self, "preparation_"):
             columns = prepared_columns(rows, self.preparation_)
         else:
@@ -231,7 +234,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         array of shape (n,) for two classes, else (n, n_classes)
             For two classes positive on the side of the second; else the higher the likelier.
         """
-        rows, task = self._new_rows(X, "decision_function"), self._task
+        rows, task = self._inputs(X, "decision_function"), self._task
         empty = np.empty((0, task.n_classes) if task.n_classes > 2 else 0)
         return rows.apply(self.record_, task.scores, empty, "decision_function")
 
@@ -250,7 +253,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._predict_classes(X)
 
     def _predict_classes(self, X: Any, out: Any = None) -> Any:
-        rows, task = self._new_rows(X), self._task
+        rows, task = self._inputs(X), self._task
         if out is not None:
             return rows.write(self.record_, task.predict, out)
         return rows.apply(self.record_, task.predict, task.classes[:0], "predict")
@@ -290,7 +293,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._probability_rows(X, _log_probabilities, "predict_log_proba")
 
     def _probability_rows(self, X: Any, work: Callable[..., FloatArray], method: str) -> Any:
-        rows = self._new_rows(X, method)
+        rows = self._inputs(X, method)
         work = partial(work, self._probabilities(), self._task)
         return rows.apply(self.record_, work, np.empty((0, self._task.n_classes)), method)
 
@@ -312,7 +315,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """
         coverage = check_coverage(coverage)
         self.record_.need("prediction", "Prediction sets")
-        rows = self._new_rows(X, "predict_set")
+        rows = self._inputs(X, "predict_set")
         work = partial(_class_sets, self._probabilities(), self._task, coverage)
         empty = np.empty((0, self._task.n_classes), dtype=bool)
         return rows.apply(self.record_, work, empty, "predict_set")
@@ -382,7 +385,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
         if out is not None and (return_std or return_cov):
             raise InvalidInputError("out= takes predictions alone: ask for error bars without it.")
-        rows, task, fit = self._new_rows(X), self._task, self.record_
+        rows, task, fit = self._inputs(X), self._task, self.record_
         if out is not None:
             return rows.write(fit, task.predict, out)
         empty = np.empty(0 if task.single else (0, task.n_outputs))

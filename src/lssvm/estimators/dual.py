@@ -6,34 +6,24 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
-from lssvm.backends.rows import Rows
 from lssvm.estimators.base import KernelClassifier, KernelRegressor
 from lssvm.estimators.callbacks import callback_of, reports
-from lssvm.estimators.opening import (
-    map_given,
-    open_classes,
-    open_numbers,
-    refuse_scan,
-    with_better_code,
-)
+from lssvm.estimators.opening import map_given, open_given, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
 from lssvm.fitting.input_metric import check_metric
-from lssvm.tasks import Task
 
 Model = TypeVar("Model", bound="LSSVC | LSSVR")
 
 
-def dual_settings(estimator: Model, X: Any) -> DualSettings:
-    """Return the checked parameters of a dual model, which takes arrays."""
-    refuse_scan(estimator, X)
-    settings = DualSettings.of(estimator)
-    check_metric(estimator.metric, settings.choice)
-    return settings
-
-
-def _fit(estimator: Model, rows: Rows, task: Task, settings: DualSettings) -> Model:
+def _fit(
+    estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any, **options: Any
+) -> Model:
     """Fit the rows after their metric, with the output code that suits them."""
+    settings = DualSettings.of(estimator)
     choice = settings.choice
+    check_metric(estimator.metric, choice)
+    given = open_given(estimator, X, y, sample_weight, groups)
+    rows, task = given.in_memory(sparse=choice.accepts_sparse, **options)
     rows, metric = map_given(rows, estimator.metric, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))
@@ -259,10 +249,7 @@ class LSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        settings = dual_settings(self, X)
-        sparse = settings.choice.accepts_sparse
-        rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
-        return _fit(self, rows, task, settings)
+        return _fit(self, X, y, sample_weight, groups)
 
 
 class LSSVR(KernelRegressor):
@@ -462,9 +449,4 @@ class LSSVR(KernelRegressor):
             Itself.
         """
         self._forget_fit()
-        settings = dual_settings(self, X)
-        sparse = settings.choice.accepts_sparse
-        rows, task = open_numbers(
-            self, X, y, sample_weight, groups=groups, sparse=sparse, by_moments=False
-        )
-        return _fit(self, rows, task, settings)
+        return _fit(self, X, y, sample_weight, groups, by_moments=False)

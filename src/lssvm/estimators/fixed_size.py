@@ -18,8 +18,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelRegressor
 from lssvm.estimators.callbacks import callback_of, reports
-from lssvm.estimators.new_rows import NewRows
-from lssvm.estimators.scan_opening import open_given, open_new_rows
+from lssvm.estimators.opening import open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
 from lssvm.fitting.input_metric import check_metric
@@ -52,7 +51,7 @@ def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> M
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task, metric = given.rows(callback)
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
-    estimator._publish(fit, given.like)
+    estimator._publish(fit, given.namespace_of)
     return estimator
 
 
@@ -330,9 +329,6 @@ class FixedSizeLSSVC(KernelClassifier):
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
-
-    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
-        return open_new_rows(self, X, method)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -711,9 +707,6 @@ class FixedSizeLSSVR(KernelRegressor):
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
-
-    def _new_rows(self, X: Any, method: str = "predict") -> NewRows:
-        return open_new_rows(self, X, method)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:

@@ -10,17 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
-from lssvm.backends.rows import Rows
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.callbacks import callback_of, reports
-from lssvm.estimators.opening import open_classes, open_numbers, refuse_scan
+from lssvm.estimators.opening import GivenArrays, GivenBlocks, open_given
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
-from lssvm.tasks import Task
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
-def _fit(estimator: Model, rows: Rows, task: Task) -> Model:
+def _fit(estimator: Model, given: GivenArrays | GivenBlocks) -> Model:
+    rows, task = given.in_memory(sparse=estimator._kernel_choice().accepts_sparse)
     settings = GreedySettings.of(estimator)
     estimator._publish(fit_greedy(rows, task, settings, callback_of(estimator)))
     return estimator
@@ -220,10 +219,7 @@ class GreedyLSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_calibration()
-        refuse_scan(self, X)
-        sparse = self._kernel_choice().accepts_sparse
-        rows, task = open_classes(self, X, y, sample_weight, groups=groups, sparse=sparse)
-        return _fit(self, rows, task)
+        return _fit(self, open_given(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
         """Return the model of the first basis functions of every output.
@@ -411,10 +407,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
             Itself.
         """
         self._forget_fit()
-        refuse_scan(self, X)
-        sparse = self._kernel_choice().accepts_sparse
-        rows, task = open_numbers(self, X, y, sample_weight, groups=groups, sparse=sparse)
-        return _fit(self, rows, task)
+        return _fit(self, open_given(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
         """Return the model of the first basis functions of every output.
@@ -451,5 +444,5 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         -------
         array of shape (n,) or (n, n_outputs)
         """
-        raw = self._new_rows(X).outputs(self.record_)
+        raw = self._inputs(X).outputs(self.record_)
         return self.record_.task.predict(raw)

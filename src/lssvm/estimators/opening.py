@@ -1,27 +1,50 @@
-"""From what a caller gives to training rows and a task: every fit begins here.
-
-First arrays as scikit-learn checks them, with errors that say what to do here.
-"""
+"""From what a caller gives to training rows and a task, or to inputs of a prediction."""
 
 from __future__ import annotations
 
 import inspect
+import operator
 import warnings
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude, check_weight
+from lssvm._core.arrays import (
+    AnyArray,
+    Array,
+    FloatArray,
+    IntArray,
+    check_magnitude,
+    check_weight,
+    device,
+    get_namespace,
+    is_sparse,
+)
+from lssvm._core.blocks import as_bytes, require
+from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
+from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm.backends.rows import Rows
+from lssvm.backends.base import Backend
+from lssvm.backends.device import Torch
+from lssvm.backends.host import Host
+from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
+from lssvm.data import scan
+from lssvm.data.dataset import Arrays, open_dataset
+from lssvm.data.frames import is_frame
+from lssvm.data.prepare import Preparation, Survey, survey
+from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import Scan
+from lssvm.estimators.inputs import ArrayInputs, Inputs, ScanInputs, hits, spread_of
 from lssvm.fitting.input_metric import check_metric, metric_of
-from lssvm.fitting.record import Resources
+from lssvm.fitting.record import Fit, Resources
 from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
@@ -31,9 +54,12 @@ from lssvm.fitting.settings import (
     class_rows,
     is_open,
     resources_of,
+    seed_of,
 )
 from lssvm.kernels import Metric
-from lssvm.tasks import Classes, Numbers, Task
+from lssvm.kernels.dot import variances
+from lssvm.solvers import PCG
+from lssvm.tasks import Classes, ClassTable, Numbers, Task
 from lssvm.tasks.targets import check_order, distinct_labels
 
 
@@ -132,17 +158,6 @@ def mapped_rows(rows: Rows, metric: Metric) -> Rows:
     if given is not None:
         given = X if given[0] is rows.X else metric.map_rows(given[0]), given[1]
     return replace(rows, X=X, given=given)
-
-
-def refuse_scan(estimator: object, X: Any) -> None:
-    """Refuse data that are read in blocks, where all rows are needed at once."""
-    if isinstance(X, Scan):
-        name = type(estimator).__name__
-        instead = "FixedSizeLSSVC" if is_classifier(estimator) else "FixedSizeLSSVR"
-        raise InvalidInputError(
-            f"{name} takes arrays, as it needs all rows at once, but X is a scan, which is "
-            f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
-        )
 
 
 def open_classes(
@@ -393,3 +408,423 @@ def _warn_of_offset(Y: FloatArray) -> None:
             NumericalWarning,
             stacklevel=_level_of_caller(),
         )
+
+
+# -- what the caller gave --------------------------------------------------------------------------
+
+SAMPLE_ROWS = 50_000
+"""Rows in memory that prototypes are chosen from and gamma is searched on."""
+
+
+class Estimator(UsesResources, KernelParameters, Protocol):
+    """A kernel estimator, as its rows see it; only those of fixed size have a device and metric."""
+
+    device: Any
+    fit_intercept: Any
+    metric: Any
+    record_: Fit
+    dual_coef_: Any
+    n_features_in_: int
+    feature_names_in_: Any
+    preparation_: Preparation
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what it takes."""
+
+
+class _EstimatorOfClasses(Estimator, Classifier, Protocol):
+    """A classifier."""
+
+
+def _classifies(estimator: Estimator) -> TypeGuard[_EstimatorOfClasses]:
+    return bool(is_classifier(estimator))
+
+
+def _is_centred(estimator: Estimator) -> bool:
+    """Return whether targets may be moved: a bias that is free moves with them."""
+    return estimator.fit_intercept is True
+
+
+def open_given(
+    estimator: Estimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
+) -> GivenArrays | GivenBlocks:
+    """Open what a caller gave, whatever it is: the only place that asks."""
+    data = open_dataset(X, y, weight, groups)
+    if isinstance(data, Arrays):
+        return GivenArrays(estimator, data, _device_of(estimator, X))
+    place = _device_of(estimator, None)
+    if place is not None and data.distributed:
+        raise InvalidInputError(
+            f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
+        )
+    return GivenBlocks(estimator, data, place)
+
+
+def _device_of(estimator: Estimator, X: Any) -> Device | None:
+    """Return the device that computes, within the memory budget; None: the host."""
+    if not estimator.__sklearn_tags__().array_api_support:
+        return None
+    dispatch = bool(get_config()["array_api_dispatch"]) and X is not None
+    place = find_device(estimator.device, X, dispatch=dispatch)
+    if place is None or estimator.memory_budget is None:
+        return place
+    return replace(place, limit=as_bytes(estimator.memory_budget))
+
+
+def _backend_of(estimator: Estimator, place: Device | None) -> Backend:
+    resources = resources_of(estimator)
+    return Host(resources.budget, resources.threads) if place is None else Torch(place)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenArrays:
+    """Arrays, of NumPy or of another library."""
+
+    estimator: Estimator
+    data: Arrays
+    place: Device | None
+
+    @property
+    def namespace_of(self) -> Array | None:
+        """The caller's rows, where a device computes with arrays of their library."""
+        return None if self.place is None else self.data.foreign
+
+    def in_memory(self, **options: Any) -> tuple[Rows, Task]:
+        """Return all rows, and what y means; the options are those of `open_classes`."""
+        open_rows: Any = open_classes if is_classifier(self.estimator) else open_numbers
+        options["groups"] = self.data.groups
+        rows, task = open_rows(self.estimator, *self.data.on_host(), **options)
+        return rows, task
+
+    def rows(self, callback: Listener) -> tuple[Training, Task, Metric]:
+        """Return the rows of a new fit after their metric, what y means, and the metric."""
+        rows, task = self._all_rows(None)
+        rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
+        return self._placed(rows, metric), task, metric
+
+    def further_rows(self, task: Task, callback: Listener, centre: FloatArray | None) -> Training:
+        """Return rows that are added or removed, prepared as those of the fit were."""
+        self._check_namespace("partial_fit")
+        if not hasattr(self.estimator, "preparation_"):
+            rows, _ = self._all_rows(task, centre)
+            metric = self.estimator.record_.metric
+            return self._placed(mapped_rows(rows, metric), metric)
+        X = self.estimator.preparation_.transform(self.data.X)
+        data = scan(X, target=np.asarray(self.data.y), weight=self.data.sample_weight)
+        return _further_rows(self.estimator, data, None, self.place, task, callback, centre)
+
+    def _all_rows(self, task: Task | None, centre: FloatArray | None = None) -> tuple[Rows, Task]:
+        sparse = is_sparse(self.data.X) and _check_sparse(self.estimator, self.place)
+        options: dict[str, Any] = {"task": task, "sparse": sparse, "by_class": True}
+        if not is_classifier(self.estimator):
+            options = {"task": task, "sparse": sparse, "centre": centre}
+            options["centred"] = _is_centred(self.estimator)
+        return self.in_memory(**options)
+
+    def _placed(self, rows: Rows, metric: Metric) -> Rows:
+        """Return the rows for the device that computes, with the caller's rows there."""
+        if self.place is None:
+            return rows
+        X = self.namespace_of
+        if X is not None and rows.positions is not None:
+            X = self.place.xp.take(X, self.place.put(rows.positions), axis=0)
+        return replace(rows, device=self.place, placed=metric.map_rows(X))
+
+    def inputs(self, method: str) -> Inputs:
+        """Return rows that predictions are wanted for, checked against those of the fit."""
+        self._check_namespace(method)
+        estimator, namespace_of = self.estimator, self.namespace_of
+        backend = _backend_of(estimator, self.place)
+        if namespace_of is not None:
+            return ArrayInputs(_check_on_device(estimator, namespace_of), backend, namespace_of)
+        X = self.data.on_host()[0]
+        if hasattr(estimator, "preparation_"):
+            named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
+            X = estimator.preparation_.transform(X if named else np.asarray(X))
+        else:
+            sparse = "csr" if estimator.__sklearn_tags__().input_tags.sparse else False
+            layout = {"accept_sparse": sparse, "dtype": [np.float64, np.float32]}
+            X = validated(estimator, X, reset=False, **layout)
+        return ArrayInputs(X, backend)
+
+    def score(self) -> float:
+        """Return the accuracy of a classifier, R^2 of a regressor."""
+        fit, (_, y, weight) = self.estimator.record_, self.data.on_host()
+        measure = accuracy_score if isinstance(fit.task, Classes) else r2_score
+        predicted = fit.task.predict(self.inputs("predict").outputs(fit))
+        return float(measure(y, predicted, sample_weight=weight))
+
+    def _check_namespace(self, method: str) -> None:
+        """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
+        supported = self.estimator.__sklearn_tags__().array_api_support
+        if not get_config()["array_api_dispatch"] or not supported:
+            return
+        X, fitted = self.data.foreign, self.estimator.dual_coef_
+        if X is None and not is_foreign(fitted):
+            return
+        if X is not None and is_foreign(fitted):
+            if get_namespace(fitted) is get_namespace(X) and device(fitted) == device(X):
+                return
+        raise InvalidInputError(
+            f"Inputs passed to {type(self.estimator).__name__}.{method}() must use the same "
+            "namespace and the same device as those passed to fit(), as everywhere in "
+            "scikit-learn with array_api_dispatch: convert X, or fit again."
+        )
+
+
+def _check_on_device(estimator: Estimator, X: Array) -> Array:
+    """Check rows on a device against those of the fit, without bringing them to the host."""
+    name, d = type(estimator).__name__, estimator.n_features_in_
+    xp = get_namespace(X)
+    if X.ndim != 2 or X.shape[1] != d:
+        raise InvalidInputError(
+            f"X has shape {tuple(X.shape)} but {name} was fitted with {d} features: give an array "
+            f"of shape (n, {d})."
+        )
+    if X.shape[0] == 0:
+        raise InvalidInputError("X has no rows: give at least one.")
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise InvalidInputError("X has NaN or infinity: impute or drop those rows.")
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class GivenBlocks:
+    """Rows that are read in blocks."""
+
+    estimator: Estimator
+    data: Scan
+    place: Device | None
+    namespace_of: ClassVar[None] = None
+
+    def in_memory(self, **options: Any) -> tuple[Rows, Task]:
+        """Refuse: the model needs all rows at once."""
+        name = type(self.estimator).__name__
+        instead = "FixedSizeLSSVC" if is_classifier(self.estimator) else "FixedSizeLSSVR"
+        raise InvalidInputError(
+            f"{name} takes arrays, as it needs all rows at once, but X is a scan, which is "
+            f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
+        )
+
+    def rows(self, callback: Listener) -> tuple[Training, Task, Metric]:
+        """Return a sample where it is all there is, else rows that are read in blocks."""
+        surveyed = self._first_pass()
+        sample, task = _sample_of(self.estimator, surveyed)
+        sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
+        if surveyed.complete:
+            return replace(sample, device=self.place), task, metric
+        known = surveyed.preparation, surveyed.counts, sample.centre
+        blocks, table = _blocks(task, self.data, *known, callback, metric)
+        surveyed = _after(surveyed, metric, sample)
+        budget, threads = sample.budget, sample.threads
+        return ScanRows(blocks, surveyed, sample, table, budget, threads), task, metric
+
+    def _first_pass(self) -> Survey:
+        """Learn preparation, classes and a sample of the rows."""
+        estimator, data = self.estimator, self._with_target()
+        if not data.prepare and data.schema.texts:
+            raise InvalidInputError(
+                f"The columns {list(data.schema.texts)} hold text, but numbers are needed: use "
+                "scan(X, target=...) to have them prepared, or leave them out."
+            )
+        budget, columns = as_bytes(estimator.memory_budget), len(data.schema.names)
+        size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
+        if self.place is not None:  # a device takes the rows from main memory
+            size = max(1, data.n_rows)
+            require(
+                8 * size * (columns + 2),
+                budget,
+                what=f"The {size:,} rows of a scan, which a device takes from main memory,",
+                advice="Use device=None, which reads them in blocks, or raise memory_budget.",
+            )
+        seed = seed_of(estimator.random_state)
+        surveyed = survey(data, size, seed=seed, classes=_classifies(estimator))
+        estimator.n_features_in_ = columns
+        if data.named:
+            estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
+        if surveyed.preparation is not None:
+            estimator.preparation_ = surveyed.preparation
+        return surveyed
+
+    def further_rows(self, task: Task, callback: Listener, centre: FloatArray | None) -> Training:
+        """Return rows that are added or taken."""
+        self._with_target()
+        preparation = getattr(self.estimator, "preparation_", None)
+        data = self._columns_of_model()
+        return _further_rows(self.estimator, data, preparation, self.place, task, callback, centre)
+
+    def inputs(self, method: str) -> ScanInputs:
+        """Return rows that predictions are wanted for: the columns of the fit."""
+        preparation = getattr(self.estimator, "preparation_", None)
+        backend = _backend_of(self.estimator, self.place)
+        return ScanInputs(self._columns_of_model(), preparation, backend)
+
+    def score(self) -> float:
+        """Return the accuracy of a classifier, R^2 of a regressor, as sums over the blocks."""
+        self._with_target()
+        rows, fit = self.inputs("score"), self.estimator.record_
+        if isinstance(fit.task, Classes):
+            right, total = rows.reduce(fit, partial(hits, fit.task), np.add)
+            return float(right / total)
+        return float(rows.reduce(fit, spread_of, operator.add).r_squared())
+
+    def _with_target(self) -> Scan:
+        if not self.data.has_target:
+            raise InvalidInputError(
+                "The rows have no target to learn: give scan(..., target=...), or y beside a Dask "
+                "collection."
+            )
+        return self.data
+
+    def _columns_of_model(self) -> Scan:
+        """Return a scan of the columns that the model was fitted with."""
+        estimator = self.estimator
+        names = tuple(str(n) for n in getattr(estimator, "feature_names_in_", ())) or None
+        known = estimator.preparation_.schema if hasattr(estimator, "preparation_") else None
+        kinds = known.kinds if known is not None and known.names == names else None
+        data = self.data.select(names, estimator.n_features_in_, kinds)
+        if known is not None and names is not None and data.named:
+            known.check(data.schema, "the data set")
+        elif data.schema.texts != (() if known is None else known.texts):
+            raise InvalidInputError(
+                f"The columns {list(data.schema.texts)} hold text, which is not what the model was "
+                "fitted with: give its columns with columns=."
+            )
+        return data
+
+
+def _further_rows(
+    estimator: Estimator,
+    data: Scan,
+    preparation: Any,
+    place: Device | None,
+    task: Task,
+    callback: Listener,
+    centre: FloatArray | None,
+) -> ScanRows:
+    if place is not None:
+        raise InvalidInputError(
+            f"device={estimator.device!r} is not available for rows that are added from a scan, or "
+            "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
+        )
+    blocks, _ = _blocks(task, data, preparation, None, centre, callback, estimator.record_.metric)
+    return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
+
+
+def _blocks(
+    task: Task,
+    data: Scan,
+    preparation: Any,
+    counts: FloatArray | None,
+    centre: FloatArray | None,
+    callback: Listener,
+    metric: Metric,
+) -> tuple[Blocks, ClassTable | None]:
+    """Return the blocks, and targets and weights of classes that are kept apart."""
+    use: dict[str, Any] = {"on_event": callback.on_event, "metric": metric}
+    if isinstance(task, Numbers):
+        encode = partial(encode_numbers, task=task, centre=centre)
+        return Blocks(data, preparation, encode, task.n_outputs, **use), None
+    # of further rows no counts are known: targets of classes follow from all moments
+    table = task.table(np.ones(task.n_classes) if counts is None else counts)
+    factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
+    encode = partial(encode_classes, task=task, targets=table.targets)
+    blocks = Blocks(data, preparation, encode, task.n_outputs, factors, **use)
+    return blocks, table if task.per_class else None
+
+
+def _mapped_and_coded(
+    estimator: Estimator, rows: Rows, task: Task, counts: FloatArray | None = None
+) -> tuple[Rows, Task, Metric]:
+    """Return the rows of a new fit after their metric, the task with its code, and the metric."""
+    seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
+    choice = KernelChoice.of(estimator)
+    rows, metric = map_given(rows, estimator.metric, choice, seed)
+    rows, task = with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
+    return rows, task, metric
+
+
+def _check_sparse(estimator: Estimator, place: Device | None) -> bool:
+    """Return True, or say why sparse rows cannot be used."""
+    choice, solver = KernelChoice.of(estimator), getattr(estimator, "solver", "auto")
+    if not choice.accepts_sparse:
+        raise InvalidInputError(
+            f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
+            "'poly' or 'matern', or give X.toarray()."
+        )
+    if place is not None:
+        raise InvalidInputError(
+            "X is sparse, and a device needs dense rows: use device=None, or give X.toarray()."
+        )
+    if isinstance(solver, PCG) or solver == "pcg":
+        raise InvalidInputError(
+            "X is sparse, and conjugate gradients need dense rows: use solver='auto', or give "
+            "X.toarray()."
+        )
+    return True
+
+
+def _after(surveyed: Survey, metric: Metric, sample: Rows) -> Survey:
+    """Return what was found of all rows after a metric; for a full one, from the sample."""
+    if metric.map is None:
+        return surveyed
+    if metric.map.ndim == 1:
+        A = metric.map
+        return replace(surveyed, mean=surveyed.mean * A, variance=surveyed.variance * A**2)
+    mean = np.average(sample.X, axis=0, weights=sample.sample_weight)
+    return replace(surveyed, mean=mean, variance=variances(sample.X, sample.sample_weight))
+
+
+def _sample_of(estimator: Estimator, surveyed: Survey) -> tuple[Rows, Task]:
+    """Return the rows that the survey has kept, and what y means."""
+    block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
+    X = plain_features(block) if ready is None else ready.transform(block)
+    if ready is None or np.all(ready.scale == 1.0):
+        warn_of_scales(estimator, X, None if ready is None else ready.feature_names)
+    equal = block.weight is not None and np.all(block.weight == 1.0)
+    weight = None if equal else block.weight
+    task: Task
+    if _classifies(estimator):
+        assert surveyed.classes is not None
+        task = task_of(estimator, surveyed.classes)
+        labels, counts = task.numbers(block.target), surveyed.counts
+        rows = class_rows(task, X, labels, weight, resources, by_class=True, counts=counts)
+    else:
+        Y = number_targets(block)
+        assert block.target is not None
+        task = Numbers(Y.shape[1], block.target.ndim == 1)
+        centre = target_centre(Y, weight) if _is_centred(estimator) else None
+        rows = number_rows(X, Y, weight, resources, centre)
+    given = X, block.target
+    return replace(rows, positions=surveyed.positions, given=given, by_position=True), task
+
+
+def encode_classes(
+    block: RawBlock, task: Classes, targets: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets (b, k) and the class numbers (b,) of a raw block."""
+    labels = task.numbers(block.target, f" in the block of row {block.start}")
+    return targets[labels], labels.astype(np.intp)
+
+
+def number_targets(block: RawBlock) -> FloatArray:
+    """Return the targets (b, k) of a raw block."""
+    assert block.target is not None
+    if block.target.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
+            "FixedSizeLSSVC for labels."
+        )
+    Y = np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    check_magnitude(Y, "The target", "divide it by a constant")
+    return Y
+
+
+def encode_numbers(
+    block: RawBlock, task: Numbers, centre: FloatArray | None
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets of a raw block less their centre, and class numbers, which are all 0."""
+    Y = task.check_outputs(number_targets(block))
+    return Y if centre is None else Y - centre, np.zeros(len(block), dtype=np.intp)
