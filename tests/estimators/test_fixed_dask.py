@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from lssvm.estimators.inputs import stripped
 
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm.estimators.inputs import stripped
 from lssvm.tuning import PositionFolds
 
 da = pytest.importorskip("dask.array")
