@@ -3,6 +3,7 @@
 import io
 import threading
 
+import joblib
 import numpy as np
 import pytest
 
@@ -180,3 +181,11 @@ def test_listeners_hear_every_event_while_they_listen():
         Progress(0)({"stage": "a"})
     Progress(0)({"stage": "b"})
     assert heard == [{"stage": "a"}]
+
+
+def test_the_number_of_threads_follows_joblibs_configuration():
+    with joblib.parallel_config(n_jobs=3):
+        assert (n_threads(None), n_threads(2)) == (3, 2)
+    with joblib.parallel_config(n_jobs=-1):
+        assert n_threads(None) == joblib.cpu_count()
+    assert n_threads(None) == joblib.cpu_count()

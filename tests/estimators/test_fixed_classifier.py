@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -240,3 +242,38 @@ def test_threshold_needs_out_of_fold_outputs():
         assert not hasattr(model, "dual_coef_")
     with pytest.raises(InvalidInputError, match="threshold='best'"):
         FixedSizeLSSVC(20, threshold="best").fit(X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["auto", "ova"])
+def test_classes_may_come_with_later_rows(multiclass):
+    X, y = data(300, classes=4)
+    first = np.isin(y, np.unique(y)[:2])
+    options = {"C": 1.0, "gamma": 0.5}
+    model = FixedSizeLSSVC(20, multiclass=multiclass, **options)
+    model.partial_fit(X[first], y[first], classes=np.unique(y))
+    assert set(model.predict(X)) <= set(y[first])
+    model.partial_fit(X[~first], y[~first])
+    whole = FixedSizeLSSVC(selection=model.prototypes_, multiclass="ova", **options).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-9)
+
+
+def test_classes_that_cannot_come_later_are_refused():
+    X, y = data(300, classes=3)
+    some = y != y[0]
+    for options in ({"multiclass": "ovo"}, {"class_weight": "balanced"}, {"targets": "fisher"}):
+        with pytest.raises(InvalidInputError, match="The first rows have none of the classes"):
+            FixedSizeLSSVC(10, **options).partial_fit(X[some], y[some], classes=np.unique(y))
+    with pytest.raises(InvalidInputError, match="not among classes"):
+        FixedSizeLSSVC(10).partial_fit(X, y, classes=np.unique(y[some]))
+
+
+def test_updates_of_several_threads_are_all_learned():
+    X, y = data(600)
+    options = {"C": 1.0, "gamma": 0.5}
+    model = FixedSizeLSSVC(15, **options).fit(X[:100], y[:100])
+    with ThreadPoolExecutor(8) as pool:
+        parts = [slice(start, start + 10) for start in range(100, 600, 10)]
+        list(pool.map(lambda part: model.partial_fit(X[part], y[part]), parts))
+    assert sum(part.n for part in model.moments_) == 600
+    whole = FixedSizeLSSVC(selection=model.prototypes_, **options).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-8)

@@ -154,7 +154,7 @@ def test_the_scale_of_residuals_counts_weights():
 
 def test_labels_without_an_order_are_named():
     X, _ = rows(4)
-    y = np.array(["a", None, "a", None], dtype=object)
+    y = np.array(["a", 1, "a", 2], dtype=object)
     with pytest.raises(InvalidInputError, match="no common order"):
         FixedSizeLSSVC(10).fit(X, y)
 

@@ -212,3 +212,48 @@ def test_a_scorer_without_weights_is_refused_only_where_there_are_some(cls):
     assert model.fit(X, y).best_score_ == pytest.approx(np.mean(scores), rel=tolerance)
     with pytest.raises(InvalidInputError, match="cannot be used with sample weights"):
         model.fit(X, y, sample_weight=np.arange(1.0, 81.0))
+
+
+# -- labels ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_missing_labels_are_named(model, gap):
+    missing = labels.astype(object)
+    missing[5] = gap
+    for y in (missing, missing.tolist(), pd.Series(missing)):
+        with pytest.raises(InvalidInputError, match=r"labels of 1 of 80 rows are missing.*row 5"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_labels_of_several_types_are_named(model):
+    for y in ([1, "a"] * 40, np.array([1, "a"] * 40, dtype=object)):
+        with pytest.raises(InvalidInputError, match=r"types \['number', 'str'\]"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_nullable_labels_are_those_of_plain_columns(model):
+    plain = (labels == "a").astype(int)
+    for kind in ("Int64", "boolean", "string"):
+        model.fit(X, pd.Series(plain).astype("boolean" if kind == "boolean" else "Int64"))
+        expected = model.predict(X).astype(int)
+        model.fit(X, pd.Series(plain).astype(kind))
+        assert list(map(int, model.predict(X))) == expected.tolist()
+        assert model.classes_.dtype.kind == {"Int64": "i", "boolean": "b"}.get(kind, "O")
+
+
+# -- the scale of weights --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [7.0, 1e-3])
+def test_the_scale_of_weights_means_nothing_for_probabilities_and_intervals(scale):
+    weight = rng.uniform(0.5, 2.0, size=80)
+    for kind in (LSSVC, FixedSizeLSSVC):
+        one = kind(C=2.0, gamma=0.3).fit(X, labels, weight).predict_proba(X)
+        other = kind(C=2.0 / scale, gamma=0.3).fit(X, labels, scale * weight).predict_proba(X)
+        np.testing.assert_allclose(other, one, atol=1e-6)
+    interval = LSSVR(C=2.0 / scale).fit(X, y, scale * weight).predict_interval(X, 0.9)
+    assert np.all(np.isfinite(interval))

@@ -130,14 +130,19 @@ def _controller() -> Any:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's ``n_jobs`` into a number of threads (None: all that may be used).
+    """Turn scikit-learn's ``n_jobs`` into a number of threads.
+
+    None is what ``joblib.parallel_config`` says where it says something, else all that may be used.
 
     What may be used is joblib's to say: it knows affinities, the limits of containers and the
     environment's ``LOKY_MAX_CPU_COUNT``.
     """
     from joblib import cpu_count  # scikit-learn's; not needed by what only reads files
+    from joblib.parallel import get_active_backend
 
     usable = int(cpu_count())
+    if n_jobs is None:
+        n_jobs = get_active_backend()[1]
     if n_jobs is None:
         return usable
     if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or int(n_jobs) == 0:

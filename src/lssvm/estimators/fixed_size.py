@@ -49,7 +49,7 @@ def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> M
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
     check_metric(estimator.metric, settings.choice)
     given = open_given(estimator, X, y, sample_weight, groups)
-    rows, task, metric = given.rows(callback)
+    rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
     estimator._publish(fit, given.namespace_of)
     return estimator
@@ -363,7 +363,7 @@ class FixedSizeLSSVC(KernelClassifier):
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
-        is `fit` and has to show every class.
+        is `fit`. Calls of several threads take turns.
 
         Parameters
         ----------
@@ -372,7 +372,9 @@ class FixedSizeLSSVC(KernelClassifier):
         y : array-like of shape (n,)
             Their classes. Not with a scan.
         classes : array-like, optional
-            All labels; only compared with those that the model knows.
+            All labels, at the first call; some may come with later rows where all problems share
+            their rows (multiclass "auto", "ova", "moc" or "ecoc", without balanced class weights
+            and Fisher's targets). At later calls only compared with those that the model knows.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
 
@@ -381,19 +383,24 @@ class FixedSizeLSSVC(KernelClassifier):
         FixedSizeLSSVC
             Itself.
         """
-        fitted = self.__sklearn_is_fitted__()
-        known = self.classes_ if fitted else None if y is None else np.unique(np.asarray(y))
-        if classes is not None and known is not None:
-            named = np.unique(np.asarray(classes))
-            if not np.array_equal(named, known):
-                raise InvalidInputError(
-                    f"classes={named.tolist()} but the model has seen {known.tolist()}: the first "
-                    "rows have to show every class, because they choose the prototypes and the "
-                    "output code."
-                )
-        if not fitted:
-            return self.fit(X, y, sample_weight)
-        return _change(self, add_rows, X, y, sample_weight)
+        with _lock_of(self):
+            if self.__sklearn_is_fitted__():
+                self._check_classes(classes)
+                return _change(self, add_rows, X, y, sample_weight)
+            self._classes_to_come = classes
+            try:
+                return self.fit(X, y, sample_weight)
+            finally:
+                del self._classes_to_come
+
+    def _check_classes(self, classes: Any) -> None:
+        """Refuse classes that the first rows did not name."""
+        if classes is None or np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            return
+        raise InvalidInputError(
+            f"classes={np.unique(np.asarray(classes)).tolist()} but the model knows "
+            f"{self.classes_.tolist()}: name all classes at the first call of partial_fit."
+        )
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """Predict the classes of new rows.
@@ -738,7 +745,7 @@ class FixedSizeLSSVR(KernelRegressor):
         """Add rows; prototypes, C and gamma stay as they are.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
-        is `fit`.
+        is `fit`. Calls of several threads take turns.
 
         Parameters
         ----------

@@ -36,6 +36,7 @@ from lssvm.backends.base import Backend
 from lssvm.backends.device import Torch
 from lssvm.backends.host import Host
 from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
+from lssvm.codes import make_code
 from lssvm.data import scan
 from lssvm.data.dataset import Arrays, open_dataset
 from lssvm.data.frames import is_frame
@@ -60,7 +61,7 @@ from lssvm.kernels import Metric
 from lssvm.kernels.dot import variances
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
-from lssvm.tasks.targets import check_order, distinct_labels
+from lssvm.tasks.targets import check_labels, distinct_labels
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -170,6 +171,7 @@ def open_classes(
     task: Classes | None = None,
     by_class: bool = False,
     sparse: bool = False,
+    classes: Any = None,
 ) -> tuple[Rows, Classes]:
     """Check arrays of a classifier.
 
@@ -186,20 +188,21 @@ def open_classes(
         are then without those of classes, and targets are looked up.
     sparse : bool, default=False
         Whether X may be a sparse matrix.
+    classes : array-like or None, default=None
+        All labels of a new fit, where some come with later rows.
 
     Returns
     -------
     rows : Rows
     task : Classes
     """
-    X, y = _validated(estimator, X, y, task, sparse)
+    X, y = _validated(estimator, X, check_labels(y), task, sparse)
     y = column_or_1d(y, warn=True)
-    check_order(y)
     check_classification_targets(y)
     given, weight = (X, y), check_weight(sample_weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
-        task = task_of(estimator, distinct_labels(y))
+        task = _task_of_labels(estimator, distinct_labels(y), classes)
     rows = class_rows(task, X, task.numbers(y), weight, resources_of(estimator), by_class=by_class)
     groups = check_groups(groups, given[0].shape[0])
     return replace(rows, positions=positions, given=given, groups=groups), task
@@ -281,6 +284,29 @@ def _level_of_caller() -> int:
     return level
 
 
+def _task_of_labels(estimator: Classifier, labels: AnyArray, classes: Any) -> Classes:
+    """Return the task of labels that rows have, and of classes that come later."""
+    every = labels if classes is None else distinct_labels(np.asarray(check_labels(classes)))
+    unknown = np.setdiff1d(labels, every)
+    if len(unknown):
+        raise InvalidInputError(
+            f"y has labels {unknown.tolist()}, which are not among classes={every.tolist()}: name "
+            "all of them."
+        )
+    if len(every) == len(labels):
+        return task_of(estimator, labels)
+    task = task_of(estimator, every)
+    if isinstance(estimator.multiclass, str) and estimator.multiclass == "auto":
+        task = replace(task, code=make_code("ova", len(every)))
+    if task.per_class:
+        raise InvalidInputError(
+            f"The first rows have none of the classes {np.setdiff1d(every, labels).tolist()}, of "
+            "which one-vs-one, class_weight='balanced' and targets='fisher' need some: give first "
+            "rows of every class, or multiclass='ova' with other weights and targets."
+        )
+    return task
+
+
 def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
     """Return the task that the parameters of a classifier describe."""
     return Classes.of(
@@ -309,10 +335,12 @@ def with_better_code(
     named = getattr(estimator, "multiclass", None)
     if not isinstance(task, Classes) or not is_open(named, task, choice):
         return rows, task
+    assert rows.labels is not None
+    if len(np.unique(rows.labels)) < task.n_classes:  # some come later
+        return rows, task
     better = better_code(rows, task, choice, check_C(estimator.C))
     if better is task:
         return rows, task
-    assert rows.labels is not None
     data = (rows.X, rows.labels, rows.sample_weight, Resources(rows.budget, rows.threads))
     own = class_rows(better, *data, by_class=by_class, counts=counts)
     return replace(rows, Y=own.Y, weight=own.weight, loss_weight=own.loss_weight), better
@@ -496,9 +524,9 @@ class GivenArrays:
         rows, task = open_rows(self.estimator, *self.data.on_host(), **options)
         return rows, task
 
-    def rows(self, callback: Listener) -> tuple[Training, Task, Metric]:
+    def rows(self, callback: Listener, classes: Any) -> tuple[Training, Task, Metric]:
         """Return the rows of a new fit after their metric, what y means, and the metric."""
-        rows, task = self._all_rows(None)
+        rows, task = self._all_rows(None, classes=classes)
         rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
         return self._placed(rows, metric), task, metric
 
@@ -513,9 +541,12 @@ class GivenArrays:
         data = scan(X, target=np.asarray(self.data.y), weight=self.data.sample_weight)
         return _further_rows(self.estimator, data, None, self.place, task, callback, centre)
 
-    def _all_rows(self, task: Task | None, centre: FloatArray | None = None) -> tuple[Rows, Task]:
+    def _all_rows(
+        self, task: Task | None, centre: FloatArray | None = None, classes: Any = None
+    ) -> tuple[Rows, Task]:
         sparse = is_sparse(self.data.X) and _check_sparse(self.estimator, self.place)
         options: dict[str, Any] = {"task": task, "sparse": sparse, "by_class": True}
+        options["classes"] = classes
         if not is_classifier(self.estimator):
             options = {"task": task, "sparse": sparse, "centre": centre}
             options["centred"] = _is_centred(self.estimator)
@@ -608,10 +639,10 @@ class GivenBlocks:
             f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
         )
 
-    def rows(self, callback: Listener) -> tuple[Training, Task, Metric]:
+    def rows(self, callback: Listener, classes: Any) -> tuple[Training, Task, Metric]:
         """Return a sample where it is all there is, else rows that are read in blocks."""
         surveyed = self._first_pass()
-        sample, task = _sample_of(self.estimator, surveyed)
+        sample, task = _sample_of(self.estimator, surveyed, classes)
         sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
         if surveyed.complete:
             return replace(sample, device=self.place), task, metric
@@ -777,7 +808,7 @@ def _after(surveyed: Survey, metric: Metric, sample: Rows) -> Survey:
     return replace(surveyed, mean=mean, variance=variances(sample.X, sample.sample_weight))
 
 
-def _sample_of(estimator: Estimator, surveyed: Survey) -> tuple[Rows, Task]:
+def _sample_of(estimator: Estimator, surveyed: Survey, classes: Any) -> tuple[Rows, Task]:
     """Return the rows that the survey has kept, and what y means."""
     block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
     X = plain_features(block) if ready is None else ready.transform(block)
@@ -788,6 +819,12 @@ def _sample_of(estimator: Estimator, surveyed: Survey) -> tuple[Rows, Task]:
     task: Task
     if _classifies(estimator):
         assert surveyed.classes is not None
+        if classes is not None and not np.array_equal(np.unique(classes), surveyed.classes):
+            raise InvalidInputError(
+                f"classes={np.unique(classes).tolist()} but the rows have "
+                f"{surveyed.classes.tolist()}: rows that are read in blocks have to show every "
+                "class at first."
+            )
         task = task_of(estimator, surveyed.classes)
         labels, counts = task.numbers(block.target), surveyed.counts
         rows = class_rows(task, X, labels, weight, resources, by_class=True, counts=counts)

@@ -297,14 +297,44 @@ def distinct_labels(y: Any) -> AnyArray:
     return np.unique(np.concatenate(parts)) if parts else np.unique(y)
 
 
-def check_order(y: AnyArray) -> None:
-    """Refuse labels that cannot be sorted."""
-    if y.dtype != object:
-        return
-    try:
-        np.unique(y)
-    except TypeError as error:
+def check_labels(y: Any) -> Any:
+    """Return labels of one type, in an array of NumPy; refuse missing and mixed ones.
+
+    What is no column of labels is returned as it is: other checks refuse it.
+    """
+    try:  # a list of Python's objects must not become strings
+        labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
+    except (TypeError, ValueError):
+        return y
+    if labels.ndim == 0 or labels.size != len(labels):
+        return y
+    if labels.dtype != object:
+        return labels if labels.dtype.kind in "biu" else y  # nullable columns without a gap
+    values = labels.ravel().tolist()
+    missing = [i for i, value in enumerate(values) if _is_missing(value)]
+    if missing:
         raise InvalidInputError(
-            f"The labels in y have no common order ({error}): give labels of one type, for example "
-            "y.astype(str)."
-        ) from error
+            f"Input y contains NaN or None: the labels of {len(missing)} of {len(values)} rows are "
+            f"missing, the first in row {missing[0]}. A model needs a target for every row: leave "
+            "out the rows without one."
+        )
+    kinds = {_kind_of_label(value) for value in values}
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"The labels in y have no common order, they are of the types {sorted(kinds)}: give "
+            "labels of one type, for example y.astype(str)."
+        )
+    numbers = kinds <= {"bool", "number"}  # nullable columns of pandas, lists of Python's numbers
+    return np.array(values).reshape(labels.shape) if numbers else y
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(value != value)
+
+
+def _kind_of_label(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "bool"
+    return "number" if isinstance(value, (int, float, np.number)) else type(value).__name__

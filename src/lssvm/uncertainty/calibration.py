@@ -24,6 +24,17 @@ _PSEUDO = 50.0  # rows' worth of sigmoid mixed into every step of the isotonic m
 _FOLDS = 5
 
 
+def in_observations(weight: FloatArray) -> FloatArray:
+    """Return weights whose sum is the number of observations.
+
+    Whole numbers count observations: a weight of 2 is the row twice. The scale of others means
+    nothing.
+    """
+    if len(weight) == 0 or np.array_equal(weight, np.round(weight)):
+        return weight
+    return weight * (observation_weight(len(weight), weight)[0] / float(weight.sum()))
+
+
 class Calibrator(Protocol):
     """A monotone map from scores to probabilities."""
 
@@ -82,6 +93,7 @@ def fit_calibrator(
     w = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=np.float64)
     good = np.isfinite(scores) & (w > 0)
     scores, positive, w = tie_scores(scores[good]), np.asarray(positive)[good], w[good]
+    w = in_observations(w)
     if method == "auto":
         method = "sigmoid" if w.sum() < ISOTONIC_FROM else _choose(scores, positive, w)
     return _fit(scores, positive, w, method)

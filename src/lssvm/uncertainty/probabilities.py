@@ -17,7 +17,7 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_usable
 from lssvm.codes import Code, decode
-from lssvm.uncertainty.calibration import Calibrator, fit_calibrator
+from lssvm.uncertainty.calibration import Calibrator, fit_calibrator, in_observations
 
 MAX_RESIDUALS = 10_000
 """Residuals that a model keeps; of more, as many quantiles."""
@@ -80,7 +80,7 @@ def scaled_residuals(
     values, weights = [], []
     for e, s in zip(residuals.T, scale.T, strict=True):
         good = np.isfinite(e) & np.isfinite(s) & (w > 0)
-        e, s, own = e[good], s[good], w[good]
+        e, s, own = e[good], s[good], in_observations(w[good])
         tiny = np.finfo(np.float64).tiny  # where there is no noise at all
         with np.errstate(over="ignore"):  # such residuals are cut off
             r = np.clip(e / np.maximum(s, tiny), -1e300, 1e300)
