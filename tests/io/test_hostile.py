@@ -20,6 +20,7 @@ from tests.io.cases import fitted
 
 import lssvm
 from lssvm import load, save
+from lssvm._core.errors import InvalidInputError
 from lssvm.io import read_header
 from lssvm.io.container import MAX_HEADER, write_container
 
@@ -274,6 +275,52 @@ def test_equal_values_are_made_once(tmp_path):
     assert memory < SLACK
     assert len(found) == 5000
     assert all(array is found[0] for array in found)
+
+
+@pytest.mark.parametrize("place", ["seed", "iterations", "n_features", "n_jobs", "class_weight"])
+@pytest.mark.parametrize("number", [10**30, -(10**30), 2**64])
+def test_whole_numbers_of_more_than_64_bits_are_refused(place, number, tmp_path):
+    header, arrays = parts(stored("fixed", tmp_path / "m"))
+    model = header["model"]["fields"]
+    if place in ("n_jobs", "class_weight"):
+        for pair in model["parameters"]["dict"]:
+            if pair[0] == place:
+                pair[1] = number if place == "n_jobs" else {"dict": [[0, number]]}
+    else:
+        (model if place == "n_features" else model["record"]["fields"])[place] = number
+    (tmp_path / "m").write_bytes(sealed(header, arrays))
+    with pytest.raises(lssvm.ModelFileError, match="more than 64 bits"):
+        load(tmp_path / "m")
+
+
+HEADERS = {
+    "lists": "[" + "[]," * 4_500_000 + "0]",
+    "mappings": "[" + '{"a":0},' * 1_800_000 + "0]",
+    "lists that are few enough": "[" + "[]," * 1_040_000 + "0]",
+    "texts": "[" + '"abcdefgh",' * 1_000_000 + "0]",
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_long_header_takes_little_memory(name, tmp_path):
+    """The header of 15 MB that took 734 MB."""
+    text = '{"format":3,"lssvm":"0.2","keep":"all","model":' + HEADERS[name] + "}"
+    (tmp_path / "m").write_bytes(sealed(text, {}))
+    for read in (load, read_header):
+
+        def refused(read=read):
+            with pytest.raises(lssvm.ModelFileError, match="cannot be loaded"):
+                read(tmp_path / "m")
+
+        assert taken_by(refused)[1] < 256 * 2**20
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
+    with pytest.raises(InvalidInputError, match="table of its 200,000 arrays"):
+        write_container(tmp_path / "m", {}, {str(i): np.empty(0) for i in range(200_000)})
+    with pytest.raises(InvalidInputError, match="holds at most 16,777,216"):
+        write_container(tmp_path / "m", {"model": "x" * 2**24}, {})
+    assert os.listdir(tmp_path) == []
 
 
 def test_deeply_nested_values_are_refused(tmp_path):

@@ -17,6 +17,7 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
 )
+from tests.fuzz.model_files import parts, sealed
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, LSSVMClassifier, load, save
 from lssvm._core.errors import InvalidInputError, ModelFileError
@@ -167,3 +168,54 @@ def test_a_transformer_that_is_not_on_the_list_is_never_made(tmp_path):
         )
         with pytest.raises(ModelFileError, match=r"not known|other parameters"):
             load(tmp_path / "bad.lssvm")
+
+
+@pytest.mark.parametrize("first", ["scaler", "columns", "nested"])
+def test_a_pipeline_of_another_width_than_its_model_is_refused(tmp_path, first):
+    X, y = frame()
+    X = X[["age", "kids"]].to_numpy()
+    steps = {
+        "scaler": StandardScaler(),
+        "columns": ColumnTransformer([("a", StandardScaler(), [0]), ("b", "passthrough", [1])]),
+        "nested": make_pipeline("passthrough", make_pipeline(MinMaxScaler())),
+    }
+    narrow = make_pipeline(steps[first], LSSVC(gamma=1.0)).fit(X, y)
+    wide = make_pipeline(StandardScaler(), LSSVC(gamma=1.0)).fit(np.hstack([X, X]), y)
+    models = []
+    for model in (narrow, wide):
+        save(model, tmp_path / "m")
+        models.append(parts((tmp_path / "m").read_bytes()))
+    (header, arrays), (other, more) = models
+    text = json.dumps(other["model"]["fields"]["model"])
+    renamed = {f"wide {name}": array for name, array in more.items() if f'"{name}"' in text}
+    for name in more:
+        text = text.replace(f'"array": "{name}"', f'"array": "wide {name}"')
+        text = text.replace(f'"texts": "{name}"', f'"texts": "wide {name}"')
+        text = text.replace(f'"ends": "{name}"', f'"ends": "wide {name}"')
+    header["model"]["fields"]["model"] = json.loads(text)
+    text = json.dumps(header)
+    used = {k: a for k, a in (arrays | renamed).items() if f': "{k}"' in text}
+    (tmp_path / "m").write_bytes(sealed(header, used))
+    with pytest.raises(ModelFileError, match="other features than its pipeline makes"):
+        load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("place", ["step", "columns"])
+def test_steps_that_do_not_fit_one_another_are_refused(tmp_path, place):
+    X, y = frame()
+    X = X[["age", "kids"]].to_numpy()
+    columns = ColumnTransformer([("a", StandardScaler(), [0]), ("b", StandardScaler(), [1])])
+    second = columns if place == "columns" else StandardScaler()
+    save(make_pipeline(MinMaxScaler(), second, LSSVC(gamma=1.0)).fit(X, y), tmp_path / "m")
+    header, arrays = parts((tmp_path / "m").read_bytes())
+    steps = header["model"]["fields"]["steps"]
+    step = steps[1]["fields"]["parts"][0] if place == "columns" else steps[0]
+    fitted = dict(step["fields"]["fitted"]["dict"])
+    fitted["n_features_in_"] = 3
+    for value in fitted.values():
+        if isinstance(value, dict):
+            arrays[value["array"]] = np.ones(3)
+    step["fields"]["fitted"]["dict"] = [list(pair) for pair in fitted.items()]
+    (tmp_path / "m").write_bytes(sealed(header, arrays))
+    with pytest.raises(ModelFileError, match="other columns than it is given"):
+        load(tmp_path / "m")

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 from tests.fuzz.model_files import FACTOR, SLACK, parts, sealed, taken_by
+from tests.io import cases
 from tests.io.cases import fitted
 from tests.io.test_round_trip import again, assert_same
 
@@ -333,6 +334,25 @@ def test_arrays_of_parts_are_checked(part, how, tmp_path):
     else:
         return  # outputs of rows that every model had seen are NaN
     refused(tmp_path / "m", header, arrays, "does not fit together")
+
+
+def test_squared_errors_of_leaves_have_a_row_for_every_row(tmp_path):
+    """Two outputs: a transposed array has as many numbers, and intervals would fail."""
+    model = copy.deepcopy(fitted("table regressor of two"))
+    model.record_ = replace(model.record_, context=replace(model.record_.context, nearby=4))
+    save(model, tmp_path / "m")
+    header, arrays = parts((tmp_path / "m").read_bytes())
+    assert load(tmp_path / "m").predict_interval(cases.NEW_MIXED).shape == (3, 2, 2)
+    members = record(header)["members"]["tuple"]
+    leaves = [cut_of(header, i)["leaves"]["tuple"][0]["fields"] for i in range(len(members))]
+    (leaf,) = [leaf for leaf in leaves if arrays[leaf["kept"]["array"]].size]
+    name = leaf["kept"]["array"]
+    kept = arrays[name]
+    for changed in (kept.T, kept.reshape(-1, 1), kept.ravel(), kept[:-1], kept[:, :0], -kept):
+        arrays[name] = np.ascontiguousarray(changed)
+        refused(tmp_path / "m", header, arrays, "kept has shape|kept is out|together")
+    arrays[name] = np.empty((0, 2))
+    refused(tmp_path / "m", header, arrays, "errors of the rows are missing")
 
 
 def test_no_matrix_is_made_of_many_features_when_a_file_is_loaded(tmp_path):

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from lssvm._core.errors import InvalidInputError
 
@@ -181,7 +180,7 @@ def check_magnitude(
     values: Any, name: str, change: str, *, small: bool = False, dtype: Any = None
 ) -> None:
     """Raise where numbers are so large or so small that their squares are no numbers."""
-    numbers: AnyArray = np.asarray(getattr(values, "data", ()) if issparse(values) else values)
+    numbers: AnyArray = np.asarray(getattr(values, "data", ()) if is_sparse(values) else values)
     if numbers.size == 0 or numbers.dtype.kind != "f":
         return
     largest = max(float(numbers.max()), -float(numbers.min()))

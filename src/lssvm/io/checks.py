@@ -430,10 +430,13 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
     for member in fit.members:
         ready = context.prepared.get(member.configuration.inputs)
         _check_member(member, -1 if ready is None else ready.n_features, k, rows, all_kept)
-        leaves = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
-        need(len(leaves) == 1, "there are prototypes without the leaves that they belong to")
-        maps: list[Any] = [one.metric.map for one in (leaves[0], member)]
+        exact = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
+        need(len(exact) == 1, "there are prototypes without the leaves that they belong to")
+        maps: list[Any] = [one.metric.map for one in (exact[0], member)]
         need(np.array_equal(*maps), "prototypes have another metric than their leaves")
+    if context.nearby and fit.stored != "support":
+        leaves = [leaf for cut in fit.largest.model.cuts for leaf in cut.leaves]
+        need(all(len(leaf.squares) for leaf in leaves), "the errors of the rows are missing")
 
 
 def _check_context(context: TableContext, stored: str) -> None:

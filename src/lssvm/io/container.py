@@ -31,7 +31,10 @@ READ = (2, FORMAT)
 """The numbers of the formats that are read; 2 is that of version 0.2."""
 
 MAX_HEADER = 16 * 2**20
-"""The longest header in bytes that is read or written."""
+"""The longest header in bytes that is read or written, with the table of the arrays."""
+
+MAX_VALUES = 2**21
+"""Brackets, commas and colons of a header: what Python makes of each takes about 100 bytes."""
 
 DTYPES = {
     "F64": "<f8",
@@ -71,7 +74,7 @@ class Container:
     header : dict
         What was given to `write_container`.
     arrays : dict
-        For every array its ``shape`` and ``dtype``.
+        For every array its ``shape`` and ``dtype``, where the header alone was read.
     """
 
     path: str
@@ -105,28 +108,35 @@ def write_container(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "a.safetensors")
     ...     write_container(path, {"note": "two"}, {"a": np.arange(2.0)})
-    ...     found, arrays = read_container(path)
-    >>> found.header["note"], arrays["a"]
+    ...     container, arrays = read_container(path)
+    >>> container.header["note"], arrays["a"]
     ('two', array([0., 1.]))
     """
     from safetensors.numpy import save
 
     whole = {"format": FORMAT, "lssvm": __version__, **header}
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+    ready = {name: np.asarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
     try:
-        length = len(text.encode())
+        sealed = f'{_BEGIN}{_checksum(text, ready)}",{text[1:]}'
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"A name or label cannot be written as UTF-8: {error}") from error
-    if length > MAX_HEADER:
-        raise InvalidInputError(
-            f"The names and settings of this model take {length:,} bytes; a model file holds at "
-            f"most {MAX_HEADER:,}."
-        )
-    ready = {name: np.asarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-    sealed = f'{_BEGIN}{_checksum(text, ready)}",{text[1:]}'
     content = save(ready, {"header": sealed})
+    length = int.from_bytes(content[:8], "little")
+    n_values = _count_values(content[8 : 8 + length])
+    if length > MAX_HEADER or n_values > MAX_VALUES:
+        raise InvalidInputError(
+            f"The names and settings of this model, and the table of its {len(arrays):,} arrays, "
+            f"take {length:,} bytes and {n_values:,} values; a model file holds at most "
+            f"{MAX_HEADER:,} and {MAX_VALUES:,}."
+        )
     with replacing(path, private=True) as name, open(name, "wb") as file:
         file.write(content)
+
+
+def _count_values(header: bytes) -> int:
+    """Return a bound of the values that a header of JSON makes."""
+    return sum(header.count(sign) for sign in (b"[", b"{", b",", b":"))
 
 
 def _checksum(text: str, arrays: Mapping[str, AnyArray]) -> str:
@@ -172,6 +182,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, A
     shown = printable(os.fsdecode(path))
     with open(path, "rb") as file:
         size, length = _lengths(file, shown)
+        file.seek(0)
         content = file.read(size)
     arrays = {}
     try:
@@ -179,7 +190,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, A
         for name, entry in entries:
             _check_entry(shown, name, entry["dtype"], entry["shape"])
             arrays[name] = np.ndarray(entry["shape"], DTYPES[entry["dtype"]], buffer=entry["data"])
-        metadata = parse_json(content[8 : 8 + length].decode())["__metadata__"]
+        metadata = parse_json(content[8 : 8 + length].decode(), arrays=False)["__metadata__"]
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise _wrong(shown, f"{_STRANGE} ({printable(error)})") from error
     header, text = _read_header(shown, metadata)
@@ -188,8 +199,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Container, dict[str, A
     for name, array in arrays.items():
         if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
             raise _wrong(shown, f"array {printable(name)} holds values that are not 0 or 1")
-    described = {name: {"shape": a.shape, "dtype": a.dtype.str} for name, a in arrays.items()}
-    return Container(shown, size, header, described), arrays
+    return Container(shown, size, header, {}), arrays
 
 
 @contextmanager
@@ -223,8 +233,8 @@ def open_container(
             header, _ = _read_header(shown, file.metadata())
             arrays = {}
             for name in file.keys():
-                part = file.get_slice(name)
-                kind, shape = part.get_dtype(), tuple(part.get_shape())
+                entry = file.get_slice(name)
+                kind, shape = entry.get_dtype(), tuple(entry.get_shape())
                 _check_entry(shown, name, kind, shape)
                 arrays[name] = {"shape": shape, "dtype": DTYPES[kind]}
             del header["checksum"]
@@ -243,9 +253,10 @@ def _lengths(file: BinaryIO, shown: str) -> tuple[int, int]:
     if not stat.S_ISREG(about.st_mode) or about.st_size < 10:
         raise _wrong(shown, f"it has {about.st_size} bytes; {_STRANGE}")
     length = int.from_bytes(file.read(8), "little")
-    if not 2 <= length <= min(MAX_HEADER + 2**20, about.st_size - 8):
+    if not 2 <= length <= min(MAX_HEADER, about.st_size - 8):
         raise _wrong(shown, f"it begins with no length of a header; {_STRANGE}")
-    file.seek(0)
+    if (n_values := _count_values(file.read(length))) > MAX_VALUES:
+        raise _wrong(shown, f"its header has {n_values:,} values, more than {MAX_VALUES:,}")
     return about.st_size, length
 
 
@@ -283,14 +294,17 @@ def _other_format(shown: str, number: object, version: object) -> ModelFileError
     )
 
 
-def parse_json(text: str) -> Any:
-    """Parse JSON strictly: no name twice, no NaN, no depth that would end the interpreter."""
+def parse_json(text: str, *, arrays: bool = True) -> Any:
+    """Parse JSON strictly: no name twice, no NaN, no depth that would end the interpreter.
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+    The table of the arrays, which the library reads, may be left out.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
+        parsed = dict(pairs)
+        if len(parsed) != len(pairs):
             raise ValueError("a name stands there twice")
-        return found
+        return parsed if arrays or "data_offsets" not in parsed else None
 
     def refuse(name: str) -> Any:
         raise ValueError(f"{name} is no number of JSON")

@@ -112,8 +112,6 @@ def write_transformer(name: str, part: Any) -> StoredTransformer:
     elif isinstance(part, ColumnTransformer):
         fitted["sparse"] = bool(part.sparse_output_)
         parts = [_write_columns(*one) for one in part.transformers_]
-        slices = part.output_indices_
-        fitted["outputs"] = [[key, one.start, one.stop] for key, one in slices.items()]
     return StoredTransformer(name, kind, _parameters(name, part), fitted, parts)
 
 
@@ -183,8 +181,32 @@ def read_pipeline(stored: StoredPipeline) -> Pipeline:
     names = [step.name for step in stored.steps]
     need(len({*names, stored.name}) == len(names) + 1, "two steps have the same name")
     need(isinstance(stored.model, Model), "the pipeline has no model")
-    steps = [(step.name, read_transformer(step)) for step in stored.steps]
-    return Pipeline([*steps, (stored.name, read_model(stored.model))])
+    pipeline, model = _joined(stored.steps), read_model(stored.model)
+    fits = _widths(pipeline)[1] in (None, getattr(model, "n_features_in_", 0))
+    need(fits, "the model has other features than its pipeline makes")
+    return Pipeline([*pipeline.steps, (stored.name, model)])
+
+
+def _joined(stored: list[StoredTransformer]) -> Pipeline:
+    """Return a pipeline of transformers, each of which takes what the one before it makes."""
+    pipeline, made = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
+    for _, step in pipeline.steps:
+        taken, after = _widths(step)
+        need(made is None or taken in (None, made), "a step takes other columns than it is given")
+        made = after or made
+    return pipeline
+
+
+def _widths(part: Any) -> tuple[int | None, int | None]:
+    """Return how many columns a fitted transformer takes and makes, None where it takes any."""
+    if isinstance(part, str):
+        return None, None
+    if isinstance(part, Pipeline):
+        inner = [w for w in (_widths(step) for _, step in part.steps) if w[0] is not None]
+        return (inner[0][0], inner[-1][1]) if inner else (None, None)
+    if isinstance(part, ColumnTransformer):
+        return part.n_features_in_, max(one.stop for one in part.output_indices_.values())
+    return part.n_features_in_, len(part.get_feature_names_out())
 
 
 def read_transformer(stored: StoredTransformer) -> Any:
@@ -206,7 +228,7 @@ def read_transformer(stored: StoredTransformer) -> Any:
 def _read(stored: StoredTransformer) -> Any:
     if stored.kind == "Pipeline":
         need(stored.parts, "a pipeline has no steps")
-        return Pipeline([(part.name, read_transformer(part)) for part in stored.parts])
+        return _joined(stored.parts)
     kind = _CLASSES[stored.kind]
     given = _given(stored, kind)
     if kind is TablePreparation:
@@ -335,11 +357,15 @@ def _read_column_transformer(
         saved = places[name]
         found.append((name, now if isinstance(saved, str) else saved, columns))
     part.transformers_ = found
-    outputs = stored.fitted.get("outputs")
-    need(isinstance(outputs, list), "the outputs are missing")
-    part.output_indices_ = {
-        str(key): slice(int(start), int(stop)) for key, start, stop in outputs or []
-    }
+    begin = 0
+    for name, one, _ in found:
+        place = part.output_indices_[name]  # as if it passed its columns on
+        n_columns = place.stop - place.start
+        passes = isinstance(one, (str, FunctionTransformer))
+        taken, made = (None, None) if passes else _widths(one)
+        need(taken in (None, n_columns), "a transformer takes other columns than it is given")
+        end = begin + (n_columns if made is None else made)
+        part.output_indices_[name], begin = slice(begin, end), end
     part.sparse_output_ = bool(stored.fitted.get("sparse"))
     return part
 
