@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lssvm import LSSVC, LSSVR, load, save
 from lssvm._core.errors import InvalidInputError, Stopped
@@ -521,3 +522,20 @@ def test_weights_of_classes_that_cannot_be_used(given, match):
     if not isinstance(given, str):
         with pytest.raises(InvalidInputError, match=match):
             model.set_params(class_weight=given).partial_fit(A[:3], t[:3])
+
+
+@pytest.mark.parametrize(("n", "threads"), [(120, 1), (2100, 2)])
+def test_a_table_fit_of_few_rows_keeps_blas_on_one_thread(n, threads):
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    seen = []
+
+    def look(event):
+        if event["stage"] == "screening":
+            seen.extend(b["num_threads"] for b in threadpool_info() if b["user_api"] == "blas")
+            raise Stopped
+
+    with threadpool_limits(2, "blas"), listening(look):
+        LSSVMRegressor("fast", n_jobs=1, time_limit=2).fit(X, np.sin(X[:, 0]))
+        after = {b["num_threads"] for b in threadpool_info() if b["user_api"] == "blas"}
+    assert set(seen) == {threads}
+    assert after == {2}

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
-from lssvm._core.blocks import as_bytes, n_threads
+from lssvm._core.blocks import as_bytes, n_threads, small_problem
 from lssvm._core.device import find_device
 from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
@@ -51,6 +51,7 @@ from lssvm.tasks import Classes, Numbers
 
 _OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")
 _LOOKED_INTO = 100  # parts whose gradients the importances are made of
+_FEW_ROWS = 2000  # below them systems are too small for several threads of BLAS
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
 
 
@@ -314,7 +315,8 @@ class TableModel(BaseEstimator):
             self._publish(replace(fit, context=self._calibrated(problem, fit, context, judge)))
 
         try:
-            finish(fit_table(scaled, ask, clock, tell, judge, everything))
+            with small_problem(problem.n if large is None else large.source.n_rows, _FEW_ROWS):
+                finish(fit_table(scaled, ask, clock, tell, judge, everything))
         except Interrupted as interrupted:
             finish(interrupted.fit)
             raise KeyboardInterrupt("The fit was interrupted; its best model is kept.") from None

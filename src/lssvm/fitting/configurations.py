@@ -9,9 +9,8 @@ from typing import Literal, TypeAlias
 from lssvm._core.arrays import FloatArray
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.metric import IDENTITY, Shape
-from lssvm.kernels.radial import Distance
+from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.local import PartsEngine, PartsModel
-from lssvm.local.engine import KERNEL_OF
 from lssvm.moments import Moments
 
 Inputs: TypeAlias = Literal["standardised", "quantiles"]

@@ -89,17 +89,19 @@ class Kernel(ABC):
         """
         return lambda X, out=None: self(X, Z, out)
 
-    def fused(self, X: Array, Z: Array, coef: FloatArray) -> AddTo | None:
+    def fused(self, Z: Array, coef: FloatArray, *, pairs: int, dtype: Any) -> AddTo | None:
         """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None.
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            All the rows, for their number and type.
         Z : array of shape (m, d)
             Points of the expansion.
         coef : array of shape (m, k)
             Coefficients.
+        pairs : int
+            Kernel values of all blocks: many are worth compiled loops.
+        dtype : dtype
+            Of the rows and of Z together.
         """
         return None
 
@@ -181,8 +183,13 @@ def evaluate_expansion(
     *,
     budget: int,
     threads: int,
+    pairs: int | None = None,
 ) -> FloatArray:
-    """Return K(X, Z) coef + intercept."""
+    """Return K(X, Z) coef + intercept.
+
+    ``pairs`` are the kernel values of all the work that this is a part of: many are worth compiled
+    loops.
+    """
     n, m = X.shape[0], coef.shape[0]
     if m == 0:  # no function, and no middle of the rows of Z
         return np.tile(np.asarray(intercept, dtype=coef.dtype), (n, 1))
@@ -193,7 +200,8 @@ def evaluate_expansion(
         rows = max(1, min(rows, -(-n // threads)))
 
     kind = np.result_type(X.dtype, Z.dtype) if is_numpy(X) and is_numpy(Z) else None
-    add = None if kind is None else kernel.fused(X, Z, coef)
+    pairs = n * m if pairs is None else pairs
+    add = None if kind is None else kernel.fused(Z, coef, pairs=pairs, dtype=kind)
     values, local = kernel.against(Z), threading.local()
 
     def fill(part: slice) -> None:

@@ -23,7 +23,7 @@ from lssvm._core.arrays import Array, FloatArray
 from lssvm._core.blocks import slices
 
 _WORTH = 5e7  # differences: SciPy takes 30 ms for them; to load numba takes half a second, once
-_ROWS, _COLUMNS = 64, 512  # of a tile
+_ROWS, _COLUMNS = 128, 256  # of a tile
 _CLOSE = 1e-6  # squared distances below this share of the squared norms are computed anew
 _LEVELS = 8  # columns of two values from which on a matrix product is faster than differences
 
@@ -274,9 +274,12 @@ def signed_sums(K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -
 def expansion(
     distance: str, Z: FloatArray, coef: FloatArray, *, pairs: int, dtype: Any = np.float64
 ) -> AddTo | None:
-    """Return what adds sum_j exp(-d(x, z_j)) coef_j to outputs of blocks of rows, or None."""
-    if distance not in ("cityblock", "euclidean"):
-        return None
+    """Return what adds sum_j exp(-d(x, z_j)) coef_j to outputs of blocks of rows, or None.
+
+    ``distance`` is "cityblock" or "euclidean" (for squares matrix products are as fast); ``pairs``
+    are all the kernel values that will be needed; ``dtype`` is the precision of city-block
+    distances. n m (d + k) operations in tiles: nothing of n m numbers is kept.
+    """
     if (run := _worth(pairs * Z.shape[1])) is None:
         return None
     if distance == "euclidean":

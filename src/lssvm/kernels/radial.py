@@ -241,6 +241,7 @@ class _Radial(Kernel):
 
     gamma: Any = 1.0
     radial: ClassVar[bool] = True
+    compiled_distance: ClassVar[str | None] = None  # where loops beat matrix products
 
     def __post_init__(self) -> None:
         values = np.asarray(0.0 if self.gamma is None else self.gamma)
@@ -258,11 +259,14 @@ class _Radial(Kernel):
         """Return gamma for every column of ``X``, shape (d,)."""
         return np.broadcast_to(np.asarray(self.gamma, dtype=float), (X.shape[1],))
 
-    def _fused(self, distance: str, X: Array, Z: Array, coef: Array) -> compiled.AddTo | None:
-        """Return the compiled expansion of exp(-distance) between rows times gamma, or None."""
-        factors, pairs = self._per_feature(Z), len(X) * len(Z)
-        dtype = np.result_type(X.dtype, Z.dtype, np.float32)
-        add = compiled.expansion(distance, Z * factors, coef, pairs=pairs, dtype=dtype)
+    def fused(self, Z: Array, coef: FloatArray, *, pairs: int, dtype: Any) -> compiled.AddTo | None:
+        """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None."""
+        if self.compiled_distance is None:
+            return None
+        factors, dtype = self._per_feature(Z), np.result_type(dtype, np.float32)
+        add = compiled.expansion(
+            self.compiled_distance, Z * factors, coef, pairs=pairs, dtype=dtype
+        )
         return None if add is None else lambda rows, out: add(rows * factors, out)
 
 
@@ -402,6 +406,7 @@ class Exponential(_Radial):
     """
 
     name: ClassVar[str] = "exponential"
+    compiled_distance: ClassVar[str | None] = "euclidean"
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-gamma ||x - z||), shape (n, m)."""
@@ -414,10 +419,6 @@ class Exponential(_Radial):
             return np.exp(np.negative(D, out=D), out=D).astype(kind, copy=False)
         xp = get_namespace(X)
         return xp.exp(-xp.sqrt(_by_differences(X, Z, squared=True)))
-
-    def fused(self, X: Array, Z: Array, coef: FloatArray) -> compiled.AddTo | None:
-        """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None."""
-        return self._fused("euclidean", X, Z, coef)
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma sum_j coef_j K(x, z_j) (u - v_j) / ||u - v_j||, shape (n, k, d).
@@ -449,20 +450,18 @@ class Laplacian(_Radial):
     """
 
     name: ClassVar[str] = "laplacian"
+    compiled_distance: ClassVar[str | None] = "cityblock"
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-sum_i gamma_i |x_i - z_i|), shape (n, m)."""
         factors = self._per_feature(X)
         X, Z = _scaled(X, factors), _scaled(Z, factors)
         if is_numpy(X):
-            D = compiled.cityblock(X, Z)
-            result = np.negative(cdist(X, Z, "cityblock") if D is None else D)
-            return np.exp(result, out=result).astype(X.dtype, copy=False)
+            kind = X.dtype
+            X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+            D = distances(X, Z, "cityblock")
+            return np.exp(np.negative(D, out=D), out=D).astype(kind, copy=False)
         return get_namespace(X).exp(-_by_differences(X, Z, squared=False))
-
-    def fused(self, X: Array, Z: Array, coef: FloatArray) -> compiled.AddTo | None:
-        """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None."""
-        return self._fused("cityblock", X, Z, coef)
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma_i sum_j coef_j K(x, z_j) sign(x_i - z_ji), shape (n, k, d).
@@ -471,7 +470,8 @@ class Laplacian(_Radial):
         products, since there the sign is the difference over the gap.
         """
         factors = self._per_feature(X)
-        K = distances(X * factors, Z * factors, "cityblock")
+        pairs = 4 * len(X) * len(Z)  # slopes are worth compiled loops sooner than distances
+        K = distances(X * factors, Z * factors, "cityblock", pairs=pairs)
         np.exp(np.negative(K, out=K), out=K)
         out = np.empty((len(X), coef.shape[1], X.shape[1]))
         few, gap = two_valued(X, Z)
@@ -532,3 +532,11 @@ def _equal_sums(
     out = np.zeros((len(K), coef.shape[1]))
     np.add.at(out, i, K[i, j][:, None] * coef[j])
     return out
+
+
+KERNEL_OF: dict[Distance, type[RBF] | type[Exponential] | type[Laplacian]] = {
+    "sqeuclidean": RBF,
+    "euclidean": Exponential,
+    "cityblock": Laplacian,
+}
+"""The kernel exp(-gamma distance) of each distance."""

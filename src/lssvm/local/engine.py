@@ -10,9 +10,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
-from lssvm.kernels import RBF, Exponential, Laplacian
 from lssvm.kernels.metric import Metric, Shape, mean_outer_product
-from lssvm.kernels.radial import Distance
+from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.local.tree import Tree
 
@@ -153,14 +152,6 @@ class PartsEngine(Protocol):
         step : int
             Gradients are taken at every step-th row of a part.
         """
-
-
-KERNEL_OF: dict[Distance, type[RBF] | type[Exponential] | type[Laplacian]] = {
-    "sqeuclidean": RBF,
-    "euclidean": Exponential,
-    "cityblock": Laplacian,
-}
-"""The kernel exp(-gamma distance) of each distance."""
 
 
 @dataclass(frozen=True)

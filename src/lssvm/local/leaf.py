@@ -9,13 +9,14 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
-from lssvm.kernels.compiled import expansion
-from lssvm.kernels.radial import Distance, distances, fill_distances
+from lssvm.kernels.base import evaluate_expansion
+from lssvm.kernels.radial import KERNEL_OF, Distance, distances, fill_distances
 from lssvm.solvers import ExactFit, solve_exact
 from lssvm.solvers.exact import ALONE, Repeats
 
 _CLEAR = 1e-3  # share of the error that a step has to save
 _ENTRIES = 2**20  # kernel values of a block
+_BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
 
 @dataclass(frozen=True)
@@ -192,20 +193,14 @@ class Leaf:
         pairs : int, optional
             Kernel values of all the rows of which X is a block: many are worth compiled loops.
         """
-        out = np.zeros((len(X), self.fit.coef.shape[1]))
-        Z, gamma = np.asarray(self.rows.X, dtype=np.float64), self.setting.gamma
-        pairs = len(X) * len(Z) if pairs is None else pairs
-        if (add := expansion(distance, Z * gamma, self.fit.coef, pairs=pairs)) is not None:
-            add(X * gamma, out)
-            out += self.fit.intercept
-            return out
-        for block in slices(len(X), max(1, _ENTRIES // len(self.rows.X))):
-            K = distances(X[block], Z, distance)
-            K *= -gamma
-            np.exp(K, out=K)
-            np.matmul(K, self.fit.coef, out=out[block])
-        out += self.fit.intercept
-        return out
+        kernel, Z = (
+            KERNEL_OF[distance](self.setting.gamma),
+            np.asarray(self.rows.X, dtype=np.float64),
+        )
+        coef, intercept = self.fit.coef, self.fit.intercept
+        return evaluate_expansion(
+            kernel, X, Z, coef, intercept, budget=_BUDGET, threads=1, pairs=pairs
+        )
 
     def light(self, errors: bool = False) -> Leaf:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.
