@@ -319,7 +319,7 @@ def test_greedy_probabilities_leave_out_groups_as_by_refits(multiclass):
     for train, test in pairs(folds, len(X)):
         refit = GreedyLSSVC(10.0, gamma=0.3, multiclass=multiclass).fit(X[train], labels[train])
         scores.append(refit.record_.outputs(X[test], Resources(2**30, 1)))
-    found = model.record_.memory.left_out
+    found = model.record_.calibration.held_out
     np.testing.assert_allclose(found.scores, np.concatenate(scores), atol=1e-8)
     np.testing.assert_array_equal(found.labels, labels[np.concatenate(folds.test)])
     sure = GreedyLSSVC(10.0, gamma=0.3, multiclass=multiclass).fit(X, labels)
@@ -374,7 +374,7 @@ def test_greedy_gamma_is_chosen_by_folds_of_groups(cls):
         refit = GreedyLSSVC(8.0, gamma=named.gamma_).fit(X[dealt[0][0]], y[dealt[0][0]])
         rows = dealt[0][0][refit.support_]
         want = LSSVC(named.C_, gamma=named.gamma_).fit(X[rows], y[rows]).decision_function(X[test])
-        found = named.record_.memory.left_out.scores[: len(test), 0]
+        found = named.record_.calibration.held_out.scores[: len(test), 0]
         np.testing.assert_allclose(found, want, atol=1e-7)
 
 
@@ -386,7 +386,7 @@ def test_greedy_pairs_without_rows_in_a_fold_say_nothing(growth):
     rows = np.arange(90)
     cv = [(rows[:30], rows[30:]), (rows[30:], rows[:30])]  # the first knows class 0 alone
     model = GreedyLSSVC("cv", gamma="cv", multiclass="ovo", cv=cv, **growth).fit(X, labels)
-    scores = model.record_.memory.left_out.scores[:60]
+    scores = model.record_.calibration.held_out.scores[:60]
     np.testing.assert_allclose(scores, np.tile(model.code_.matrix[0], (60, 1)), atol=1e-6)
 
 
@@ -398,7 +398,7 @@ def test_greedy_probabilities_where_the_best_of_the_search_is_not_kept():
     model = GreedyLSSVC(1.0, gamma="cv", cv=cv, calibration="sigmoid").fit(X, y)
     train, test = cv[1]
     refit = GreedyLSSVC(1.0, gamma=model.gamma_).fit(X[train], y[train])
-    found = model.record_.memory.left_out.scores[len(cv[0][1]) :, 0]
+    found = model.record_.calibration.held_out.scores[len(cv[0][1]) :, 0]
     np.testing.assert_allclose(found, refit.decision_function(X[test]), atol=1e-9)
 
 

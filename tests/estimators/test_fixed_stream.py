@@ -335,9 +335,9 @@ def test_probabilities_and_error_bars_from_a_stream(small_sample):
 def test_forgotten_rows_leave_the_calibration_sample(small_sample):
     data = scan(X, target=y, standardise=False)
     model = FixedSizeLSSVR(selection=Z, C=10.0, gamma=0.3).fit(data)
-    before = len(model.record_.memory.sample.keys)
+    before = len(model.record_.calibration.sample.keys)
     model.forget(scan(X[:1250], target=y[:1250], standardise=False))
-    assert 0.3 * before < len(model.record_.memory.sample.keys) < 0.7 * before
+    assert 0.3 * before < len(model.record_.calibration.sample.keys) < 0.7 * before
 
 
 # -- updating, predicting to files -----------------------------------------------------------

@@ -14,7 +14,7 @@ from tests.oracles.greedy import bordered_solve, leave_one_out
 
 from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
-from lssvm.fitting.greedy import C_GRID, GreedyDetails, GreedyMemory
+from lssvm.fitting.greedy import C_GRID, GreedyCalibrationData, GreedyDetails
 from lssvm.fitting.record import Resources
 from lssvm.kernels import Matern
 
@@ -250,10 +250,12 @@ class TestRecord:
     def test_attributes_are_those_of_the_record(self):
         model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
         fit = model.record_
-        assert isinstance(fit.details, GreedyDetails) and isinstance(fit.memory, GreedyMemory)
+        assert isinstance(fit.details, GreedyDetails) and isinstance(
+            fit.calibration, GreedyCalibrationData
+        )
         assert model.dual_coef_ is fit.coef and model.support_ is fit.support
         assert list(fit.details.paths) == model.paths_
-        table = fit.memory.left_out
+        table = fit.calibration.held_out
         assert table.scores.shape == (150, 4) and table.labels.tolist() == labels.tolist()
         clone(model)  # parameters are as they were given
         model.set_params(C=1.0).fit(X, binary)
@@ -263,8 +265,8 @@ class TestRecord:
         model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
         resources = Resources(2**30, 1)
         for form in ("support", "prediction"):
-            small = model.record_.in_form(form)
-            assert small.memory.left_out is None and small.details.paths == ()
+            small = model.record_.stripped(form)
+            assert small.calibration.held_out is None and small.details.paths == ()
             published = small.details.published(small)
             assert published == {"n_iter_": 12, "best_score_": model.best_score_}
             np.testing.assert_array_equal(
@@ -276,12 +278,15 @@ class TestRecord:
             np.testing.assert_array_equal(cut.predict(new), model.predict(new))
             with pytest.raises(InvalidInputError, match=f"keep={form!r}"):
                 cut.truncate(3)
-        assert model.record_.in_form("all") is model.record_
+        assert model.record_.stripped("all") is model.record_
 
     def test_a_greedy_model_has_no_error_bars(self):
         model = GreedyLSSVR(5.0).fit(X, y)
         assert not hasattr(model, "predict_interval") and not hasattr(model, "noise_variance_")
-        for ask in (model.record_.memory.posteriors, model.record_.memory.residuals):
+        for ask in (
+            model.record_.calibration.posteriors,
+            model.record_.calibration.residuals,
+        ):
             with pytest.raises(InvalidInputError, match="no error bars"):
                 ask(model.record_, Resources(2**30, 1))
 
@@ -381,10 +386,10 @@ class TestGroups:
     def test_probabilities_come_from_the_other_groups(self):
         model = GreedyLSSVC(C=8.0, gamma=0.5, epsilon=0.2, cv=GroupKFold(5))
         model.fit(X, binary, groups=self.batch)
-        told = np.sort(model.record_.memory.left_out.scores[:, 0])  # in any order
+        told = np.sort(model.record_.calibration.held_out.scores[:, 0])  # in any order
         signs = np.where(binary == "yes", 1.0, -1.0)
         np.testing.assert_allclose(told, np.sort(self.outside(signs, 8.0)), atol=1e-6)
-        alone = np.sort(clone(model).fit(X, binary).record_.memory.left_out.scores[:, 0])
+        alone = np.sort(clone(model).fit(X, binary).record_.calibration.held_out.scores[:, 0])
         assert np.abs(told - alone).max() > 0.01
 
     def test_copies_in_a_group_do_not_help(self):

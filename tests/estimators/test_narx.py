@@ -419,16 +419,16 @@ def test_forms_keep_what_their_forecasts_need():
     fresh = model.record_
     values, ends = model.forecast(5, return_interval=True)
     whole = model.record_
-    assert whole.in_form("all") is whole
+    assert whole.stripped("all") is whole
 
-    model.record_ = fresh.in_form("prediction")  # calibrates when it is asked
+    model.record_ = fresh.stripped("prediction")  # calibrates when it is asked
     assert model.record_.plan is not None
     np.testing.assert_array_equal(model.forecast(5, return_interval=True)[1], ends)
-    model.record_ = whole.in_form("prediction")  # has been calibrated: no training rows
+    model.record_ = whole.stripped("prediction")  # has been calibrated: no training rows
     assert model.record_.plan is None
     np.testing.assert_array_equal(model.forecast(5, return_interval=True)[1], ends)
     for record in (fresh, whole):
-        model.record_ = record.in_form("support")
+        model.record_ = record.stripped("support")
         assert model.record_.plan is None and model.record_.calibration is None
         assert model.record_.tuning.cv_results is None
         assert model.record_.tuning.best_score == model.best_score_

@@ -57,7 +57,7 @@ class TestWithoutAnEstimator:
         model.fit(X, task.classes[labels], weight)
         assert (fit.C[0], fit.gamma) == (model.C_, model.gamma_)
         np.testing.assert_array_equal(task.predict(fit.outputs(new, HERE)), model.predict(new))
-        held = fit.memory.out_of_fold(fit, HERE)
+        held = fit.calibration.out_of_fold(fit, HERE)
         np.testing.assert_array_equal(held.labels, labels[[*range(30, 60), *range(20)]])
 
     def test_the_settings_of_an_estimator(self):
@@ -121,7 +121,7 @@ class TestForms:
 
     def stored(self, model, form):
         small = copy(model)
-        small._publish(model.record_.in_form(form))
+        small._publish(model.record_.stripped(form))
         return small
 
     @pytest.mark.parametrize("C", [2.0, "cv"])
@@ -132,7 +132,7 @@ class TestForms:
         if form == "prediction":
             np.testing.assert_array_equal(small.predict_interval(new), model.predict_interval(new))
             return
-        assert small.record_.memory.X.shape[0] == len(small.record_.memory.Y) == 0
+        assert small.record_.calibration.X.shape[0] == len(small.record_.calibration.Y) == 0
         with pytest.raises(InvalidInputError, match="keep='support'"):
             small.predict(new, return_std=True)
 
@@ -145,24 +145,29 @@ class TestForms:
             np.testing.assert_array_equal(small.predict_proba(new), model.predict_proba(new))
             return
         if form == "prediction":  # the file holds the maps that the scores have made
-            assert small.record_.memory.held is None
+            assert small.record_.calibration.held_out is None
             return
-        assert small.record_.memory.held is None and len(small.record_.memory.labels) == 0
+        assert (
+            small.record_.calibration.held_out is None
+            and len(small.record_.calibration.labels) == 0
+        )
         with pytest.raises(InvalidInputError, match="keep='support'"):
             small.predict_proba(new)
 
     def test_what_has_no_error_bars_keeps_no_rows(self, form):
         for options in ({"loss": "huber"}, {"reduction": "prune"}):
             model = LSSVR(2.0, gamma=0.5, **options).fit(X, y)
-            memory = model.record_.in_form(form).memory
-            assert memory.X.shape[0] == len(memory.Y) == len(memory.parts) == 0
+            calibration = model.record_.stripped(form).calibration
+            assert calibration.X.shape[0] == len(calibration.Y) == len(calibration.parts) == 0
 
 
 def test_scores_of_classes_stand_for_the_rows():
     for options in ({"C": "cv", "cv": 4}, {"C": 2.0, "reduction": "prune"}):
-        memory = LSSVC(gamma=0.5, **options).fit(X, labels).record_.memory
-        assert memory.parts == [] and memory.X.shape[0] == 0
-        assert memory.held.shape == (60, 3) and sorted(memory.held_rows) == list(range(60))
+        calibration = LSSVC(gamma=0.5, **options).fit(X, labels).record_.calibration
+        assert calibration.parts == [] and calibration.X.shape[0] == 0
+        assert calibration.held_out.shape == (60, 3) and sorted(calibration.held_out_rows) == list(
+            range(60)
+        )
 
 
 def test_error_bars_do_not_factorise_twice(monkeypatch):

@@ -80,9 +80,9 @@ def test_gamma_is_searched_with_few_prototypes():
 def test_best_score_is_that_of_the_rows_left_out():
     X, y = _blobs(5_000, 6)
     model = FixedSizeLSSVC(40, gamma=0.1, random_state=0).fit(X, y)
-    held = model.record_.memory.sample
+    held = model.record_.calibration.sample
     task = model.record_.task
-    right = task.predict(held.held) == held.labels
+    right = task.predict(held.held_out) == held.labels
     assert len(held.labels) == 2_000  # four folds of ten
     assert right.mean() == pytest.approx(model.best_score_, abs=0.02)
     assert model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(1.0)

@@ -16,7 +16,7 @@ from lssvm.kernels import RBF
 from lssvm.solvers import CirculantSolver, DualSystem
 from lssvm.solvers.circulant import first_row, lay_rows
 from lssvm.solvers.exact import leave_folds_out
-from lssvm.tasks import SquaredError, Truth
+from lssvm.tasks import SquaredError, Targets
 from lssvm.tuning import CirculantSearch, GridSearch, PathSearch, Space
 from lssvm.tuning.circulant import CirculantObjective
 from lssvm.tuning.dual import DualObjective
@@ -31,7 +31,7 @@ C = np.array([0.05, 2.0])
 def objective(folds, groups=None, bias=True):
     groups = [Group(np.arange(2))] if groups is None else groups
     system = DualSystem(RBF(), X, X, C=1.0, bias=bias)
-    return DualObjective(RBF, system, Truth(Y), folds, SquaredError(), groups)
+    return DualObjective(RBF, system, Targets(Y), folds, SquaredError(), groups)
 
 
 def literal(train, test, c, solver, bias, gamma=0.5):

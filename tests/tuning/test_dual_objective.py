@@ -21,7 +21,7 @@ from lssvm.tasks import (
     Numbers,
     ScorerLoss,
     SquaredError,
-    Truth,
+    Targets,
 )
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.objective import FoldTargets, Group
@@ -61,7 +61,7 @@ def test_equals_refits(name, weights):
     folds = FOLDS[name]
     Y = np.column_stack([y, X[:, 1]])
     objective = DualObjective(
-        RBF, system(weights), Truth(Y), folds, SquaredError(), [Group(np.arange(2))]
+        RBF, system(weights), Targets(Y), folds, SquaredError(), [Group(np.arange(2))]
     )
     got = objective.at(0.5).predictions(grid)
     for c, C in enumerate(grid):
@@ -78,7 +78,7 @@ def test_one_vs_one_predicts_every_row_of_a_fold(name):
     code = make_code("ovo", 3)
     Y = targets(code, labels)
     parts = [Group(g.columns, g.rows) for g in groups(code, labels)]
-    objective = DualObjective(RBF, system(), Truth(Y), folds, SquaredError(), parts)
+    objective = DualObjective(RBF, system(), Targets(Y), folds, SquaredError(), parts)
     got = objective.at(0.5).predictions(grid)
     for v, (train, test) in enumerate(pairs(folds)):
         for group in parts:
@@ -92,7 +92,7 @@ def test_one_vs_one_predicts_every_row_of_a_fold(name):
 def test_losses_are_means_over_rows():
     folds = FOLDS["7"]
     Y = y[:, None]
-    truth, one = Truth(Y, weight=weight), [Group(np.array([0]))]
+    truth, one = Targets(Y, weight=weight), [Group(np.array([0]))]
     objective = DualObjective(RBF, system(weight), truth, folds, AbsoluteError(), one)
     losses = objective.at(0.5).losses(grid)
     wanted = refit_predictions(K, y, grid[1], pairs(folds), weight)
@@ -104,14 +104,14 @@ def test_losses_are_means_over_rows():
 
 
 def test_many_folds_are_pooled_into_one():
-    truth, one = Truth(y[:, None]), [Group(np.array([0]))]
+    truth, one = Targets(y[:, None]), [Group(np.array([0]))]
     objective = DualObjective(RBF, system(), truth, FOLDS["loo"], SquaredError(), one)
     losses = objective.at(0.5).losses(grid)
     assert losses.fold.shape == (3, 1)
 
 
 def test_small_budget_gives_the_same_path():
-    args = (Truth(y[:, None]), FOLDS["7"], SquaredError(), [Group(np.array([0]))])
+    args = (Targets(y[:, None]), FOLDS["7"], SquaredError(), [Group(np.array([0]))])
     wide = DualObjective(RBF, system(), *args).at(0.5).losses(grid)
     small = replace(system(), budget=3 * n * n * 8)
     narrow = DualObjective(RBF, small, *args).at(0.5).losses(grid)
@@ -124,7 +124,7 @@ def test_indefinite_values_of_C_lose():
     objective = DualObjective(
         lambda _: Precomputed(),
         DualSystem(Precomputed(), M, np.arange(n), C=1.0),
-        Truth(y[:, None]),
+        Targets(y[:, None]),
         FOLDS["7"],
         SquaredError(),
         [Group(np.array([0]))],
@@ -177,7 +177,7 @@ class TestTargetsOfFolds:
         counts = task.counts(self.labels, sample)
         table = task.table(counts)
         own = np.ones(n) if sample is None else sample
-        truth = Truth(table.targets[self.labels], self.labels, own * table.factors[self.labels])
+        truth = Targets(table.targets[self.labels], self.labels, own * table.factors[self.labels])
         parts = [Group(g.columns, g.rows) for g in groups(task.code, self.labels)]
         per_fold = FoldTargets.of(task, self.labels, sample, folds)
         loss = Misclassification(task.decide)
@@ -210,7 +210,7 @@ class TestScorers:
     def losses(self, tests):
         folds = splitter_folds([(np.setdiff1d(np.arange(n), t), t) for t in tests], n)
         loss = ScorerLoss("neg_median_absolute_error", Numbers(1))
-        truth, one = Truth(y[:, None], X=X), [Group(np.array([0]))]
+        truth, one = Targets(y[:, None], X=X), [Group(np.array([0]))]
         point = DualObjective(RBF, system(), truth, folds, loss, one).at(0.5)
         wanted = refit_predictions(K, y, grid[1], pairs(folds))
         errors = [np.abs(p - y[t]) for p, t in zip(wanted, tests, strict=True)]

@@ -8,7 +8,7 @@ from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import RBF
 from lssvm.moments.moments import make_cells
 from lssvm.solvers.primal import solve_primal
-from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Truth
+from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Targets
 from lssvm.tuning.fixed_size import FixedSizeObjective
 
 C = np.array([1e-2, 1.0, 30.0, 1e2, 3e2, 1e3, 2e3])
@@ -35,7 +35,7 @@ def objective(X, Y, folds, loss, weight=None, *, m=40, method="auto", **options)
 
 
 def judged(loss, predictions, Y, weight, rows):
-    return loss(predictions[None], Truth(Y, weight=weight).take(rows))[0]
+    return loss(predictions[None], Targets(Y, weight=weight).take(rows))[0]
 
 
 def oracle_features(X, point):

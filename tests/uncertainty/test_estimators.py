@@ -240,5 +240,5 @@ def test_many_rows_are_sampled_by_content():
     order = generator.permutation(12_000)
     a = FixedSizeLSSVR(20, C=10.0, gamma=0.5, selection=X[:20]).fit(X, y)
     b = FixedSizeLSSVR(20, C=10.0, gamma=0.5, selection=X[:20]).fit(X[order], y[order])
-    assert a.record_.memory.sample.X.shape == (5000, 2)
+    assert a.record_.calibration.sample.X.shape == (5000, 2)
     np.testing.assert_allclose(a.predict_interval(X[:9]), b.predict_interval(X[:9]), atol=1e-8)

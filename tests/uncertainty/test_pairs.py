@@ -21,8 +21,8 @@ def test_scores_are_those_of_models_without_the_row(multiclass, class_weight):
     some = X[:60], y[:60]
     options = {"multiclass": multiclass, "class_weight": class_weight}
     model = FixedSizeLSSVC(60, C=3.0, gamma=0.3, **options).fit(*some)
-    table = model.record_.memory.out_of_fold(model.record_, Resources(2**30, 1))
-    sample = model.record_.memory.sample
+    table = model.record_.calibration.out_of_fold(model.record_, Resources(2**30, 1))
+    sample = model.record_.calibration.sample
     for i in (0, 17, 42):
         out = next(j for j in range(60) if np.array_equal(some[0][j], sample.X[i]))
         left = np.delete(np.arange(60), out)
@@ -41,7 +41,7 @@ def test_pairs_share_what_they_can(monkeypatch):
     model = FixedSizeLSSVC(30, C=3.0, gamma=0.3, multiclass="ovo").fit(X, y)
     mapped, real = [], Moments.mapped
     monkeypatch.setattr(Moments, "mapped", lambda *args: mapped.append(1) or real(*args))
-    table = model.record_.memory.out_of_fold(model.record_, Resources(2**30, 1))
+    table = model.record_.calibration.out_of_fold(model.record_, Resources(2**30, 1))
     assert len(mapped) == 6
     assert 600 <= len(table.labels) < 900
     assert np.bincount(table.labels).min() >= 90

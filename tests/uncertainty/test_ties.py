@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from lssvm import LSSVC, FixedSizeLSSVC
-from lssvm.tasks import Classes, ScorerLoss, Truth
+from lssvm.tasks import Classes, ScorerLoss, Targets
 from lssvm.tasks.losses import tie_scores
 from lssvm.uncertainty import fit_calibrator
 
@@ -41,7 +41,7 @@ def test_what_differs_stays():
 def test_scorers_that_rank_see_ties(scoring, measure):
     scores, positive, dusty = noisy()
     task = Classes.of(np.array([0, 1]), multiclass="auto")
-    truth = Truth(np.where(positive, 1.0, -1.0)[:, None], positive.astype(int))
+    truth = Targets(np.where(positive, 1.0, -1.0)[:, None], positive.astype(int))
     loss = ScorerLoss(scoring, task)(dusty[None, :, None], truth)[0]
     assert -loss == pytest.approx(measure(positive, scores), abs=1e-12)
     assert abs(measure(positive, dusty) - measure(positive, scores)) > 0.01

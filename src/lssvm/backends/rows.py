@@ -41,7 +41,7 @@ from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
 from lssvm.moments.moments import FoldMoments, make_cells, map_outputs, stream_cells
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
-from lssvm.tasks import Classes, ClassTable, RowLoss, Truth
+from lssvm.tasks import Classes, ClassTable, RowLoss, Targets
 
 _MANY = 20  # more folds than this, of equal rows each, are left out in closed form
 _RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls
@@ -100,7 +100,7 @@ class Training(Protocol):
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
 
-    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
 
     def scored_parts(self, errors: FloatArray) -> list[Any]:
@@ -221,10 +221,10 @@ class Rows(Training):
         return self.X if placed is None else placed
 
     @property
-    def truth(self) -> Truth:
+    def targets(self) -> Targets:
         """What is known of all rows, for losses."""
         weight = self.weight if self.loss_weight is None else self.loss_weight
-        return Truth(self.Y, self.labels, weight, self.sample_weight, self.X)
+        return Targets(self.Y, self.labels, weight, self.sample_weight, self.X)
 
     @cached_property
     def row_numbers(self) -> IntArray:
@@ -235,7 +235,7 @@ class Rows(Training):
     def data(self) -> Any:
         """The rows as the backend reads them."""
         columns = {"Y": self.Y, "weight": self.weight, "labels": self.labels}
-        columns["loss_weight"] = self.truth.weight
+        columns["loss_weight"] = self.targets.weight
         known = {name: column for name, column in columns.items() if column is not None}
         return self.backend.load(self.X if self.placed is None else self.placed, known)
 
@@ -305,16 +305,16 @@ class Rows(Training):
         columns = ("Y", "labels", "loss_weight")
 
         def use(v: int, at: IntArray, outputs: Array, block: Named) -> FloatArray:
-            truth = Truth(block["Y"], block.get("labels"), block.get("loss_weight"))
-            values, xp = loss.rows(outputs, truth), get_namespace(outputs)
-            weight = xp.ones_like(values[0, ...]) if truth.weight is None else truth.weight
+            targets = Targets(block["Y"], block.get("labels"), block.get("loss_weight"))
+            values, xp = loss.rows(outputs, targets), get_namespace(outputs)
+            weight = xp.ones_like(values[0, ...]) if targets.weight is None else targets.weight
             return np.asarray(to_numpy(xp.matmul(values, weight)))
 
         for v, values in self.backend.fold_outputs(self.data, held_out, columns, use):
             sums[:, v] += values
         return sums
 
-    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
         c, _, k = held_out.models[0].coef.shape
         folds = self.tested(held_out.folds)
@@ -325,7 +325,7 @@ class Rows(Training):
 
         deque(self.backend.fold_outputs(self.data, held_out, (), use), maxlen=0)
         for outputs, rows in zip(every, folds.test, strict=True):
-            yield outputs, self.truth.take(rows)
+            yield outputs, self.targets.take(rows)
 
     def scored_parts(self, errors: FloatArray) -> list[Any]:
         """Return all models, so many at a time as there is memory for."""
@@ -558,7 +558,7 @@ class ScanRows(Training):
         work = partial(_loss_sums, held=self._held(held_out), loss=loss)
         return np.asarray(self.blocks.reduce(work, np.add))
 
-    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Truth]]:
+    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
         c, _, k = held_out.models[0].coef.shape
         n = self.blocks.data.n_rows
@@ -567,7 +567,7 @@ class ScanRows(Training):
         for at, *values in self.blocks.stream(partial(_held_outputs, held=self._held(held_out))):
             out[:, at], Y[at], fold[at], label[at], weight[at] = values
         plain = bool(np.all(weight == 1.0))
-        everything = Truth(Y, label, None, None if plain else weight)
+        everything = Targets(Y, label, None, None if plain else weight)
         for v in range(len(held_out.models)):
             rows = np.flatnonzero(fold == v)
             yield out[:, rows], everything.take(rows)
@@ -674,11 +674,11 @@ class _HeldOut:
 
         return map_outputs(kernel, blocks.pieces(assign), Z, models, use, threads=self.threads)
 
-    def truth(self, rows: Piece) -> Truth:
+    def targets(self, rows: Piece) -> Targets:
         weight = np.ones(len(rows.cell)) if rows.weight is None else rows.weight
         if self.factors is not None:
             weight = weight * self.factors[rows.label]
-        return Truth(rows.Y, rows.label, weight)
+        return Targets(rows.Y, rows.label, weight)
 
 
 def _loss_sums(blocks: Blocks, held: _HeldOut, loss: RowLoss) -> FloatArray:
@@ -686,8 +686,8 @@ def _loss_sums(blocks: Blocks, held: _HeldOut, loss: RowLoss) -> FloatArray:
     sums = np.zeros((len(models[0].coef), len(models)))
 
     def use(v: int, part: Piece, outputs: FloatArray) -> FloatArray:
-        truth = held.truth(part)
-        return np.asarray(loss.rows(outputs, truth) @ truth.weight)
+        targets = held.targets(part)
+        return np.asarray(loss.rows(outputs, targets) @ targets.weight)
 
     for v, values in held.run(blocks, use):
         sums[:, v] += values

@@ -161,7 +161,7 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
     own = last_step(model)
     if hasattr(own, "configurations_"):
         return _nearest_of_table(model)
-    kernel, basis = own.record_.machines[0].kernel, own.record_.basis
+    kernel, basis = own.record_.output_groups[0].kernel, own.record_.basis
     if not isinstance(kernel, RBF | Exponential | Laplacian | Matern):
         return None
     basis = basis.toarray() if hasattr(basis, "toarray") else basis

@@ -324,7 +324,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Return the calibration, which is computed when it is first asked for."""
 
         def compute(fit: Fit) -> Probabilities:
-            held_out = fit.memory.out_of_fold(fit, self._resources())
+            held_out = fit.calibration.out_of_fold(fit, self._resources())
             method = "auto" if self.calibration is None else self.calibration
             return calibrate(held_out, self._task.code, self._task.decoding, method)
 
@@ -405,7 +405,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _posteriors(self) -> Posteriors:
         def compute(fit: Fit) -> Posteriors:
-            return fit.memory.posteriors(fit, self._resources())
+            return fit.calibration.posteriors(fit, self._resources())
 
         return self._once("posteriors", "Error bars", compute)
 
@@ -437,7 +437,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _residuals(self) -> Residuals:
         def compute(fit: Fit) -> Residuals:
-            return fit.memory.residuals(fit, self._resources(), self._posteriors())
+            return fit.calibration.residuals(fit, self._resources(), self._posteriors())
 
         return self._once("residuals", "Intervals", compute)
 

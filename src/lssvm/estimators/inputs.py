@@ -175,7 +175,7 @@ def _finished(finish: Finish, blocks: Iterable[tuple[RawBlock, FloatArray]]) -> 
 
 def stripped(fit: Fit) -> Fit:
     """Return the record without what outputs do not need, to send it to workers."""
-    return replace(fit, memory=None, tuning=None, details=None)  # type: ignore[arg-type]
+    return replace(fit, calibration=None, tuning=None, details=None)  # type: ignore[arg-type]
 
 
 def like(result: Any, X: Array) -> Any:

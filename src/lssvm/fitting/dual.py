@@ -26,7 +26,15 @@ from lssvm.data.folds import (
     restrict_folds,
     rows_repeat,
 )
-from lssvm.fitting.record import Fit, Machine, Posteriors, Resources, Tuning, alike, check_finite
+from lssvm.fitting.record import (
+    Fit,
+    OutputGroup,
+    Posteriors,
+    Resources,
+    Tuning,
+    alike,
+    check_finite,
+)
 from lssvm.fitting.settings import (
     SQUARES,
     KernelChoice,
@@ -45,7 +53,7 @@ from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweight
-from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Task, Truth
+from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Targets, Task
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import untested_output
 from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion
@@ -102,7 +110,7 @@ class DualPart:
 
 
 @dataclass(frozen=True, eq=False)
-class DualMemory:
+class DualCalibrationData:
     """The training rows of a dual model as far as uncertainty needs them.
 
     Attributes
@@ -119,9 +127,9 @@ class DualMemory:
     bias : bool
     reduction : str or None
         The parameter, as text.
-    held : array of shape (t, k) or None
-        What cross-validation has predicted of ``held_rows``.
-    held_rows : int array of shape (t,) or None
+    held_out : array of shape (t, k) or None
+        What cross-validation has predicted of ``held_out_rows``.
+    held_out_rows : int array of shape (t,) or None
     """
 
     parts: list[DualPart]
@@ -131,10 +139,10 @@ class DualMemory:
     labels: IntArray | None
     bias: bool = True
     reduction: str | None = None
-    held: FloatArray | None = None
-    held_rows: IntArray | None = None
+    held_out: FloatArray | None = None
+    held_out_rows: IntArray | None = None
 
-    def settled(self, resources: Resources) -> DualMemory:
+    def settled(self, resources: Resources) -> DualCalibrationData:
         """Return what is kept after a fit.
 
         Scores of classes that are at hand stand for the rows; they are computed now where a reduced
@@ -142,23 +150,23 @@ class DualMemory:
         """
         if self.labels is None:
             return self if self.reduction is None else self._without_rows(None)
-        held, held_rows = self.held, self.held_rows
-        if held is None and self.reduction is not None and self.parts:
+        held_out, held_out_rows = self.held_out, self.held_out_rows
+        if held_out is None and self.reduction is not None and self.parts:
             with suppress(MemoryBudgetError):
-                held, held_rows = self._leave_one_out(resources), np.arange(len(self.Y))
-        if held is None and self.reduction is None:
+                held_out, held_out_rows = self._leave_one_out(resources), np.arange(len(self.Y))
+        if held_out is None and self.reduction is None:
             return self
-        return replace(self._without_rows(held), held_rows=held_rows)
+        return replace(self._without_rows(held_out), held_out_rows=held_out_rows)
 
-    def _without_rows(self, held: FloatArray | None) -> DualMemory:
-        return replace(self, parts=[], X=self.X[:0], Y=self.Y[:0], held=held)
+    def _without_rows(self, held_out: FloatArray | None) -> DualCalibrationData:
+        return replace(self, parts=[], X=self.X[:0], Y=self.Y[:0], held_out=held_out)
 
     def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
         assert self.labels is not None
-        if self.held is not None and self.held_rows is not None:
-            rows = self.held_rows
-            return OutOfFold(self.held, self.labels[rows], pick(self.weight, rows))
+        if self.held_out is not None and self.held_out_rows is not None:
+            rows = self.held_out_rows
+            return OutOfFold(self.held_out, self.labels[rows], pick(self.weight, rows))
         if not self.parts:
             raise InvalidInputError(
                 "There are no out-of-fold scores to calibrate probabilities on: with a "
@@ -235,17 +243,17 @@ class DualMemory:
             residuals[:, columns] = self.Y[:, columns] - left
             spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
             scale[:, columns] = np.sqrt(spread)
-        if self.held is None or self.held_rows is None:
+        if self.held_out is None or self.held_out_rows is None:
             return scaled_residuals(residuals, scale, self.weight)
-        rows = self.held_rows
-        return scaled_residuals(self.Y[rows] - self.held, scale[rows], pick(self.weight, rows))
+        rows = self.held_out_rows
+        return scaled_residuals(self.Y[rows] - self.held_out, scale[rows], pick(self.weight, rows))
 
-    def reduced(self, form: str, fit: Fit) -> DualMemory:
+    def reduced(self, form: str, fit: Fit) -> DualCalibrationData:
         """Return what a file of this form keeps; maps are stored in the place of scores."""
         if form == "all" or (form == "prediction" and self.parts):
             return self
         labels = pick(self.labels, slice(0))
-        return replace(self._without_rows(None), weight=None, labels=labels, held_rows=None)
+        return replace(self._without_rows(None), weight=None, labels=labels, held_out_rows=None)
 
 
 class DualParameters(TunedParameters, Protocol):
@@ -280,7 +288,7 @@ class DualSettings(TunedSettings):
     def of(cls, estimator: DualParameters) -> DualSettings:
         """Read and check the parameters of an estimator."""
         given = estimator.reduction
-        ask = cls(
+        settings = cls(
             **cls.read(estimator),
             fit_intercept=bool(estimator.fit_intercept),
             reduction=_reduction(given),
@@ -288,18 +296,18 @@ class DualSettings(TunedSettings):
             tol=estimator.tol,
             max_iter=estimator.max_iter,
         )
-        ask.choice.check()
-        if ask.choice.asks_ard and ask.separate:
+        settings.choice.check()
+        if settings.choice.asks_ard and settings.separate:
             raise InvalidInputError(
                 "gamma='ard' finds one set of values for all outputs, so tuning='separate' cannot "
                 "be used with it: use tuning='joint'."
             )
-        if ask.search.checkpoint is not None and ask.separate:
+        if settings.search.checkpoint is not None and settings.separate:
             raise InvalidInputError(
                 "A checkpoint holds one search, and tuning='separate' has one for each output: use "
                 "tuning='joint', or no checkpoint."
             )
-        return ask
+        return settings
 
     @property
     def tunes(self) -> bool:
@@ -327,27 +335,31 @@ def _reduction(given: Any) -> Prune | L0 | None:
     return reduction
 
 
-def fit_dual(rows: Rows, task: Task, ask: DualSettings, tell: Listener) -> Fit:
+def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener) -> Fit:
     """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3]."""
-    problem = _open(rows, task, ask)
+    problem = _open(rows, task, settings)
     with small_problem(rows.n_rows):
-        chosen = _as_given(problem, ask)
-        if ask.tunes:
-            chosen = _tune(problem, ask, ask.choice, tell)
-            for _ in range(rounds(ask.loss)):
-                problem = _weigh_down(problem, rows.weight, ask, chosen)
-                chosen = _tune(problem, ask, ask.choice, tell, again=True)
-            if ask.choice.asks_ard:
-                chosen = _spread_gamma(problem, rows, ask, chosen, tell)
+        chosen = _as_given(problem, settings)
+        if settings.tunes:
+            chosen = _tune(problem, settings, settings.choice, callback)
+            for _ in range(rounds(settings.loss)):
+                problem = _weigh_down(problem, rows.weight, settings, chosen)
+                chosen = _tune(problem, settings, settings.choice, callback, again=True)
+            if settings.choice.asks_ard:
+                chosen = _spread_gamma(problem, rows, settings, chosen, callback)
         solved = [
-            _reduce(_use_loss(_solve(part, problem, ask, chosen), problem, ask), problem, ask)
+            _reduce(
+                _use_loss(_solve(part, problem, settings, chosen), problem, settings),
+                problem,
+                settings,
+            )
             for part in _parts_of(problem, chosen)
         ]
-        return _record(rows, ask, problem, chosen, solved)
+        return _record(rows, settings, problem, chosen, solved)
 
 
-def _open(rows: Rows, task: Task, ask: DualSettings) -> DualProblem:
-    choice = ask.choice
+def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
+    choice = settings.choice
     if choice.precomputed:
         check_kernel_matrix(rows.X if rows.given is None else rows.given[0])
     gamma = choice.fixed_gamma(rows.X, rows.weight)
@@ -355,15 +367,15 @@ def _open(rows: Rows, task: Task, ask: DualSettings) -> DualProblem:
         choice.at(gamma),
         rows.X,
         rows.row_numbers if choice.precomputed else rows.X,
-        ask.C or 1.0,
+        settings.C or 1.0,
         None if rows.weight is None else np.sqrt(rows.weight),
         rows.budget,
         rows.threads,
-        ask.fit_intercept,
+        settings.fit_intercept,
     )
     cv = per_fold = None
-    if ask.tunes or isinstance(ask.reduction, Prune):
-        cv = make_folds(ask.cv, ask.seed, rows, positions=choice.precomputed)
+    if settings.tunes or isinstance(settings.reduction, Prune):
+        cv = make_folds(settings.cv, settings.seed, rows, positions=choice.precomputed)
     Y = np.asarray(rows.Y, dtype=np.float64)
     if isinstance(task, Classes):  # [Suykens2002, eq. (3.12)]
         assert rows.labels is not None
@@ -371,21 +383,21 @@ def _open(rows: Rows, task: Task, ask: DualSettings) -> DualProblem:
     else:
         groups = [Group(np.arange(Y.shape[1]))]
     folds, loss = cv, None
-    if not is_criterion(ask.scoring):
-        loss = task.loss(ask.scoring, ask.loss)
-    elif ask.scoring == "press":
+    if not is_criterion(settings.scoring):
+        loss = task.loss(settings.scoring, settings.loss)
+    elif settings.scoring == "press":
         folds, loss = press_folds(system, choice.precomputed), press_loss(groups)
     if isinstance(task, Classes) and folds is not None:
         assert rows.labels is not None
         per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
-    truth = Truth(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
-    return DualProblem(system, truth, task, groups, gamma, loss, cv, folds, per_fold)
+    targets = Targets(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
+    return DualProblem(system, targets, task, groups, gamma, loss, cv, folds, per_fold)
 
 
 def _record(
-    rows: Rows, ask: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
+    rows: Rows, settings: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
 ) -> Fit:
-    n, k = problem.truth.Y.shape
+    n, k = problem.targets.Y.shape
     coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
     gamma: list[Any] = [None] * k
     for part in parts:
@@ -400,25 +412,29 @@ def _record(
     system, choice = problem.system, chosen.choice
     same = all(np.array_equal(gamma[0], value) for value in gamma)
     published = choice.by_feature(gamma[0]) if same else np.array(gamma)
-    machines = alike(gamma)
+    output_groups = alike(gamma)
     basis = system.basis[used]
     return Fit(
         task=problem.task,
-        machines=tuple(Machine(choice.at(gamma[columns[0]]), columns) for columns in machines),
+        output_groups=tuple(
+            OutputGroup(choice.at(gamma[columns[0]]), columns) for columns in output_groups
+        ),
         basis=basis,
         coef=coef[used].astype(system.dtype, copy=False),
         intercept=intercept.astype(system.dtype, copy=False),
         C=C,
         gamma=published,
         support=rows.row_numbers[used],
-        seed=ask.seed,
-        memory=_remember(rows, ask, problem, chosen, parts, basis if len(used) == n else None),
-        loss=ask.loss,
+        seed=settings.seed,
+        calibration=_remember(
+            rows, settings, problem, chosen, parts, basis if len(used) == n else None
+        ),
+        loss=settings.loss,
         solver=parts[-1].solved.solver,
         residual=max(part.solved.residual for part in parts),
         iterations=max(1, *(part.solved.iterations for part in parts)),
         tuning=chosen.tuning,
-        relevance=shares(published, rows.X, problem.truth.weight) if choice.asks_ard else None,
+        relevance=shares(published, rows.X, problem.targets.weight) if choice.asks_ard else None,
         details=DualDetails(
             [part.path for part in parts if part.path is not None],
             max(part.n_reweightings for part in parts) if rows.labels is None else None,
@@ -428,62 +444,67 @@ def _record(
 
 def _remember(
     rows: Rows,
-    ask: DualSettings,
+    settings: DualSettings,
     problem: DualProblem,
     chosen: Chosen,
     parts: list[Part],
     basis: Any,
-) -> DualMemory:
+) -> DualCalibrationData:
     """Keep rows, targets and what cross-validation has predicted, as far as they are needed.
 
     ``basis`` are the rows, where all of them are support vectors.
     """
-    held = held_rows = None
+    held_out = held_out_rows = None
     # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
-    whole = ask.scoring == "press" and rows.weight is not None
+    whole = settings.scoring == "press" and rows.weight is not None
     if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole:
         # A search without the kernel matrix may end where the matrix does not fit.
         with suppress(MemoryBudgetError):
-            held = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
-            held_rows = np.concatenate(chosen.point.objective.folds.test)
+            held_out = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
+            held_out_rows = np.concatenate(chosen.point.objective.folds.test)
     precomputed = isinstance(problem.system.kernel, Precomputed)
-    if rows.groups is not None and held is None and not precomputed and ask.loss == "squared":
-        held, held_rows = _without_groups(rows, ask, problem, parts)
-    kept = [] if precomputed or ask.loss != "squared" else parts
-    memory = DualMemory(
+    if (
+        rows.groups is not None
+        and held_out is None
+        and not precomputed
+        and settings.loss == "squared"
+    ):
+        held_out, held_out_rows = _without_groups(rows, settings, problem, parts)
+    kept = [] if precomputed or settings.loss != "squared" else parts
+    calibration = DualCalibrationData(
         [
             DualPart(part.columns, part.rows, part.choice.at(part.gamma), float(part.C[0]))
             for part in kept
         ],
         (rows.X.copy() if basis is None else basis) if kept else rows.X[:0].copy(),
-        np.array(problem.truth.Y),  # a regressor's may be the caller's array
-        problem.truth.weight,
+        np.array(problem.targets.Y),  # a regressor's may be the caller's array
+        problem.targets.weight,
         rows.labels,
-        ask.fit_intercept,
-        ask.reduction_text,
-        held,
-        held_rows,
+        settings.fit_intercept,
+        settings.reduction_text,
+        held_out,
+        held_out_rows,
     )
-    return memory.settled(Resources(rows.budget, rows.threads))
+    return calibration.settled(Resources(rows.budget, rows.threads))
 
 
 def _without_groups(
-    rows: Rows, ask: DualSettings, problem: DualProblem, parts: list[Part]
+    rows: Rows, settings: DualSettings, problem: DualProblem, parts: list[Part]
 ) -> tuple[FloatArray, IntArray]:
     """Return what the model says of rows whose folds of groups it has not seen."""
-    n_folds = int(ask.cv) if is_int(ask.cv) and ask.cv >= 2 else 10
-    folds = make_folds(n_folds, ask.seed, rows)
-    held = np.zeros((sum(len(test) for test in folds.test), problem.truth.Y.shape[1]))
+    n_folds = int(settings.cv) if is_int(settings.cv) and settings.cv >= 2 else 10
+    folds = make_folds(n_folds, settings.seed, rows)
+    held_out = np.zeros((sum(len(test) for test in folds.test), problem.targets.Y.shape[1]))
     for part in parts:
         group = Group(np.arange(len(part.columns)), part.rows)
-        system, truth = replace(problem.system, C=part.system.C), problem.truth
-        truth = Truth(truth.Y[:, part.columns])
+        system, targets = replace(problem.system, C=part.system.C), problem.targets
+        targets = Targets(targets.Y[:, part.columns])
         kernel = partial(_same_kernel, part.system.kernel)
-        objective = DualObjective(kernel, system, truth, folds, SquaredError(), [group])
-        held[:, part.columns] = np.concatenate(
+        objective = DualObjective(kernel, system, targets, folds, SquaredError(), [group])
+        held_out[:, part.columns] = np.concatenate(
             [p[0] for p in objective.at(None).predictions(np.array([part.system.C]))]
         )
-    return held, np.concatenate(folds.test)
+    return held_out, np.concatenate(folds.test)
 
 
 def _same_kernel(kernel: Kernel, gamma: float | None) -> Kernel:
@@ -498,7 +519,7 @@ class DualProblem:
     ----------
     system : DualSystem
         Of all rows; its kernel is that of the given gamma, or of 1.
-    truth : Truth
+    targets : Targets
         Targets (n, k), classes and weights.
     task : Classes or Numbers
     groups : list of Group
@@ -517,7 +538,7 @@ class DualProblem:
     """
 
     system: DualSystem
-    truth: Truth
+    targets: Targets
     task: Task
     groups: list[Group]
     gamma: Any
@@ -527,9 +548,9 @@ class DualProblem:
     per_fold: FoldTargets | None
     lowered: bool = False
 
-    def targets(self, rows: IntArray | None, columns: IntArray) -> FloatArray:
+    def part_targets(self, rows: IntArray | None, columns: IntArray) -> FloatArray:
         """Return the targets of a part."""
-        Y = self.truth.Y
+        Y = self.targets.Y
         return np.asarray(Y[:, columns] if rows is None else Y[np.ix_(rows, columns)])
 
 
@@ -555,18 +576,18 @@ class Chosen:
     point: DualPoint | None = None
 
 
-def _as_given(problem: DualProblem, ask: DualSettings) -> Chosen:
+def _as_given(problem: DualProblem, settings: DualSettings) -> Chosen:
     """Return C and gamma as the caller gave them; what is to be tuned is not a number yet."""
-    k = problem.truth.Y.shape[1]
-    C = np.full(k, np.nan if ask.C is None else ask.C)
-    return Chosen(C, [problem.gamma] * k, ask.choice)
+    k = problem.targets.Y.shape[1]
+    C = np.full(k, np.nan if settings.C is None else settings.C)
+    return Chosen(C, [problem.gamma] * k, settings.choice)
 
 
 def _tune(
     problem: DualProblem,
-    ask: DualSettings,
+    settings: DualSettings,
     choice: KernelChoice,
-    tell: Listener,
+    callback: Listener,
     *,
     again: bool = False,
 ) -> Chosen:
@@ -574,22 +595,26 @@ def _tune(
 
     A checkpoint holds the first search of a fit; ``again`` says that this is a later one.
     """
-    if is_criterion(ask.scoring):
-        check_criterion(ask.scoring, ask.C)
-    space, chosen, results = _space(problem, ask, problem.system), _as_given(problem, ask), []
-    counts = problem.truth.labels is not None and ask.scoring is None
+    if is_criterion(settings.scoring):
+        check_criterion(settings.scoring, settings.C)
+    space, chosen, results = (
+        _space(problem, settings, problem.system),
+        _as_given(problem, settings),
+        [],
+    )
+    counts = problem.targets.labels is not None and settings.scoring is None
     more: dict[str, Any] = {"resume": not again}
-    if ask.search.checkpoint is not None:
-        data = (problem.system.rows, problem.truth.Y, problem.truth.weight)
-        more["fingerprint"] = ask.fingerprint(data, problem.task, ask.fit_intercept)
+    if settings.search.checkpoint is not None:
+        data = (problem.system.rows, problem.targets.Y, problem.targets.weight)
+        more["fingerprint"] = settings.fingerprint(data, problem.task, settings.fit_intercept)
     every = np.arange(len(chosen.C))
-    for columns in every[:, None] if ask.separate else [every]:
-        own = _single(problem, ask, int(columns[0])) if ask.separate else problem
-        objective = _objective(own, ask, choice)
+    for columns in every[:, None] if settings.separate else [every]:
+        own = _single(problem, settings, int(columns[0])) if settings.separate else problem
+        objective = _objective(own, settings, choice)
         if counts:
             n, X = own.system.n, own.system.rows
             space = replace(space, counted_rows=n if choice.precomputed else count_observations(X))
-        result = ask.run_search(objective, space, tell, **more)
+        result = settings.run_search(objective, space, callback, **more)
         results.append(result)
         chosen.C[columns] = result.C
         if choice.tunes_gamma:
@@ -597,7 +622,7 @@ def _tune(
                 chosen.gamma[j] = result.gamma
     point = result.point if len(results) == 1 else None
     if len(results) == 1 and not isinstance(point, DualPoint):
-        at_hand = ask.needs_folds and isinstance(objective, DualObjective)
+        at_hand = settings.needs_folds and isinstance(objective, DualObjective)
         point = objective.at(result.gamma) if at_hand else None
     assert point is None or isinstance(point, DualPoint)
     evaluated = [r for result in results for r in (result, result.approximate) if r is not None]
@@ -609,62 +634,62 @@ def _tune(
     return replace(chosen, choice=choice, tuning=tuning, point=point)
 
 
-def _space(problem: DualProblem, ask: DualSettings, system: DualSystem) -> Space:
+def _space(problem: DualProblem, settings: DualSettings, system: DualSystem) -> Space:
     """Return what is searched; the range of C is in units of the kernel of ``system``."""
-    X, tuned = problem.system.rows, ask.choice.tunes_gamma
+    X, tuned = problem.system.rows, settings.choice.tunes_gamma
     return Space(
-        C=ask.C,
+        C=settings.C,
         tune_gamma=tuned,
-        gamma_start=float(resolve_gamma("scale", X, problem.truth.weight)) if tuned else 1.0,
+        gamma_start=float(resolve_gamma("scale", X, problem.targets.weight)) if tuned else 1.0,
         n_features=max(1, X.shape[1]),
         C_range=C_range(system),
     )
 
 
 def _objective(
-    problem: DualProblem, ask: DualSettings, choice: KernelChoice
+    problem: DualProblem, settings: DualSettings, choice: KernelChoice
 ) -> DualObjective | SpectralObjective:
     def kernel(value: float | None) -> Kernel:
         return choice.at(value if choice.tunes_gamma else problem.gamma)
 
-    system, truth, groups = problem.system, problem.truth, problem.groups
+    system, targets, groups = problem.system, problem.targets, problem.groups
     if problem.loss is None:
-        return SpectralObjective(ask.scoring, kernel, system, truth.Y, groups)
+        return SpectralObjective(settings.scoring, kernel, system, targets.Y, groups)
     assert problem.folds is not None
     folds, per_fold = problem.folds, problem.per_fold
-    return DualObjective(kernel, system, truth, folds, problem.loss, groups, per_fold)
+    return DualObjective(kernel, system, targets, folds, problem.loss, groups, per_fold)
 
 
-def _single(problem: DualProblem, ask: DualSettings, j: int) -> DualProblem:
+def _single(problem: DualProblem, settings: DualSettings, j: int) -> DualProblem:
     """Return the problem of one output, on the rows that it is trained on."""
-    truth, column = problem.truth, np.array([j])
+    targets, column = problem.targets, np.array([j])
     group = next(g for g in problem.groups if j in g.columns)
     rows = np.arange(problem.system.n) if group.rows is None else group.rows
-    squares = isinstance(ask.scoring, str) and ask.scoring == SQUARES
-    known = ask.scoring is None or squares or is_criterion(ask.scoring)
-    if truth.labels is not None and not known:
+    squares = isinstance(settings.scoring, str) and settings.scoring == SQUARES
+    known = settings.scoring is None or squares or is_criterion(settings.scoring)
+    if targets.labels is not None and not known:
         raise InvalidInputError(
             f"tuning='separate' judges each binary problem by its accuracy, or with scoring="
             f"{SQUARES!r} by its squared error; another scoring cannot be given with it. Use "
             "tuning='joint'."
         )
     loss: Loss | None = SquaredError() if squares else Misclassification(_side)
-    if is_criterion(ask.scoring):
+    if is_criterion(settings.scoring):
         loss = None if problem.loss is None else SquaredError()
-    elif truth.labels is None:
-        loss = Numbers(1).loss(ask.scoring, ask.loss)
+    elif targets.labels is None:
+        loss = Numbers(1).loss(settings.scoring, settings.loss)
     folds, per_fold, system = problem.folds, problem.per_fold, problem.system
     if group.rows is not None:
-        system, truth = system.subset(rows), truth.take(rows)
+        system, targets = system.subset(rows), targets.take(rows)
         if folds is not None:
             folds = restrict_folds(folds, rows, problem.system.n)
             if len(folds) == 0:
                 raise untested_output(j)
     if per_fold is not None and problem.folds is not None:
         per_fold = per_fold.restricted(_kept(problem.folds, rows), rows, column)
-    Y, only = truth.Y[:, column], [Group(np.array([0]))]
-    truth = replace(truth, Y=Y, labels=None if truth.labels is None else _side(Y))
-    problem = replace(problem, system=system, truth=truth, groups=only)
+    Y, only = targets.Y[:, column], [Group(np.array([0]))]
+    targets = replace(targets, Y=Y, labels=None if targets.labels is None else _side(Y))
+    problem = replace(problem, system=system, targets=targets, groups=only)
     return replace(problem, loss=loss, folds=folds, per_fold=per_fold)
 
 
@@ -680,17 +705,19 @@ def _kept(folds: Folds, rows: IntArray) -> IntArray:
 
 
 def _spread_gamma(
-    problem: DualProblem, rows: Rows, ask: DualSettings, chosen: Chosen, tell: Listener
+    problem: DualProblem, rows: Rows, settings: DualSettings, chosen: Chosen, callback: Listener
 ) -> Chosen:
     """Give every feature a gamma of its own, where cross-validation is not against it."""
-    sample = relevance_sample(rows, problem.truth.weight, DUAL_ROWS, ask.seed)
+    sample = relevance_sample(rows, problem.targets.weight, DUAL_ROWS, settings.seed)
     return spread_gamma(
-        DualRelevance(ask.choice.at, *sample, bias=ask.fit_intercept),
+        DualRelevance(settings.choice.at, *sample, bias=settings.fit_intercept),
         float(chosen.gamma[0]),
         float(chosen.C[0]),
         chosen,
-        lambda scales: _tune(problem, ask, ask.choice.scaled(scales), tell, again=True),
-        tune_C=ask.C is None,
+        lambda scales: _tune(
+            problem, settings, settings.choice.scaled(scales), callback, again=True
+        ),
+        tune_C=settings.C is None,
     )
 
 
@@ -763,24 +790,28 @@ def _parts_of(problem: DualProblem, chosen: Chosen) -> list[Part]:
     return parts
 
 
-def _solve(part: Part, problem: DualProblem, ask: DualSettings, chosen: Chosen) -> Part:
+def _solve(part: Part, problem: DualProblem, settings: DualSettings, chosen: Chosen) -> Part:
     """Solve the least squares problem, or take the solution of what tuning has factorised."""
-    Y, solved = problem.targets(part.rows, part.columns), None
-    if chosen.point is not None and isinstance(ask.solver, str) and ask.solver == "auto":
+    Y, solved = problem.part_targets(part.rows, part.columns), None
+    if chosen.point is not None and isinstance(settings.solver, str) and settings.solver == "auto":
         solved = chosen.point.solution(part.group, part.system.C, Y)
     if solved is not None and solved[2] <= _ACCURATE:
         alpha, b, residual = solved
         return replace(part, model=Model(alpha, b, "eigen", residual, 1))
-    return replace(part, model=_solve_system(part.system, Y, ask))
+    return replace(part, model=_solve_system(part.system, Y, settings))
 
 
-def _solve_system(system: DualSystem, Y: FloatArray, ask: DualSettings) -> Model:
+def _solve_system(system: DualSystem, Y: FloatArray, settings: DualSettings) -> Model:
     """Solve (3.32) of [Suykens2002], or (3.62) without a bias."""
     # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
     centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
     targets = (Y - centre).astype(system.dtype)
-    options: dict[str, Any] = {"tol": ask.tol, "max_iter": ask.max_iter, "seed": ask.seed}
-    name, solved = solve_with(ask.solver, system, targets, **options)
+    options: dict[str, Any] = {
+        "tol": settings.tol,
+        "max_iter": settings.max_iter,
+        "seed": settings.seed,
+    }
+    name, solved = solve_with(settings.solver, system, targets, **options)
     return Model(solved.alpha, solved.intercept + centre, name, solved.residual, solved.iterations)
 
 
@@ -795,58 +826,58 @@ def _evaluate(system: DualSystem, model: Model) -> FloatArray:
 
 
 def _weighted(
-    system: DualSystem, y: FloatArray, ask: DualSettings, weight: FloatArray
+    system: DualSystem, y: FloatArray, settings: DualSettings, weight: FloatArray
 ) -> tuple[Model, FloatArray]:
     """Return the weighted least squares model of one output, and what it says of its rows."""
     own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
-    model = _solve_system(own, y[:, None], ask)
+    model = _solve_system(own, y[:, None], settings)
     return model, _evaluate(own, model)[:, 0]
 
 
 def _weigh_down(
-    problem: DualProblem, weight: FloatArray | None, ask: DualSettings, chosen: Chosen
+    problem: DualProblem, weight: FloatArray | None, settings: DualSettings, chosen: Chosen
 ) -> DualProblem:
     """Return the problem with less weight on rows that its model is far off from.
 
     The first time that is Huber's model of all rows, then what cross-validation has predicted.
     ``weight`` is what the caller gave.
     """
-    Y = problem.truth.Y
+    Y = problem.targets.Y
     predictions = np.full(Y.shape, np.nan)
     if not problem.lowered:
         everyone = np.ones(len(Y)) if weight is None else weight
         for part in _parts_of(problem, chosen):
             for j in part.columns:
-                solve = partial(_weighted, part.system, Y[:, j], ask)
+                solve = partial(_weighted, part.system, Y[:, j], settings)
                 start = solve(everyone)
                 _, predictions[:, j], _ = reweight(solve, Y[:, j], start, "huber", weight, **ROUGH)
     elif chosen.point is not None:
-        held = chosen.point.predictions(chosen.C[:1])
-        for rows, values in zip(chosen.point.objective.folds.test, held, strict=True):
+        held_out = chosen.point.predictions(chosen.C[:1])
+        for rows, values in zip(chosen.point.objective.folds.test, held_out, strict=True):
             predictions[rows] = values[0]
-    lowered = lower_weights(Y, predictions, weight, problem.truth.weight)
+    lowered = lower_weights(Y, predictions, weight, problem.targets.weight)
     return replace(
         problem,
         system=replace(problem.system, root_weight=np.sqrt(lowered)),
-        truth=replace(problem.truth, weight=lowered, sample_weight=lowered),
+        targets=replace(problem.targets, weight=lowered, sample_weight=lowered),
         lowered=True,
     )
 
 
-def _use_loss(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
+def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
     """Replace squares by another loss, output by output."""
-    if not reweights(ask.loss, problem.lowered):
+    if not reweights(settings.loss, problem.lowered):
         return part
-    weight, fitted = problem.truth.weight, _evaluate(part.system, part.solved)
+    weight, fitted = problem.targets.weight, _evaluate(part.system, part.solved)
     model, C, steps = part.solved, part.C.copy(), 0
     alpha, b = model.alpha.copy(), model.b.copy()
     for i, j in enumerate(part.columns):
-        y, values = problem.truth.Y[:, j], fitted[:, i]
-        if ask.loss == "absolute" and ask.C is None:
+        y, values = problem.targets.Y[:, j], fitted[:, i]
+        if settings.loss == "absolute" and settings.C is None:
             C[i] = absolute_C(float(C[i]), y - values, weight)
-        solve = partial(_weighted, replace(part.system, C=float(C[i])), y, ask)
+        solve = partial(_weighted, replace(part.system, C=float(C[i])), y, settings)
         start = model._replace(alpha=alpha[:, [i]], b=b[[i]]), values
-        robust, _, count = reweight(solve, y, start, ask.loss, weight)
+        robust, _, count = reweight(solve, y, start, settings.loss, weight)
         alpha[:, [i]], b[[i]] = robust.alpha, robust.b
         model, steps = model._replace(solver=robust.solver), max(steps, count)
     return replace(part, C=C, model=model._replace(alpha=alpha, b=b), n_reweightings=steps)
@@ -855,54 +886,54 @@ def _use_loss(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
 # -- fewer support vectors -----------------------------------------------------------------------
 
 
-def _reduce(part: Part, problem: DualProblem, ask: DualSettings) -> Part:
+def _reduce(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
     """Drop support vectors, where that is asked for."""
-    Y = problem.targets(part.rows, part.columns)
-    if isinstance(ask.reduction, L0):
-        numbers = problem.truth.labels is None
+    Y = problem.part_targets(part.rows, part.columns)
+    if isinstance(settings.reduction, L0):
+        numbers = problem.targets.labels is None
         coef, reduced = reduce_dual_l0(
-            part.system, Y, part.solved.alpha, ask.reduction, numbers=numbers
+            part.system, Y, part.solved.alpha, settings.reduction, numbers=numbers
         )
         model = part.solved._replace(alpha=coef, b=reduced.intercept)
         return replace(part, model=model, path=reduced)
-    if isinstance(ask.reduction, Prune):
-        return _prune(part, problem, ask, Y, ask.reduction)
+    if isinstance(settings.reduction, Prune):
+        return _prune(part, problem, settings, Y, settings.reduction)
     return part
 
 
 def _prune(
-    part: Part, problem: DualProblem, ask: DualSettings, Y: FloatArray, settings: Prune
+    part: Part, problem: DualProblem, settings: DualSettings, Y: FloatArray, pruning: Prune
 ) -> Part:
     """Remove the smallest support values step by step [Suykens2002, section 3.7]."""
     folds, system = problem.cv, part.system
     assert folds is not None
     if part.rows is not None:
         folds = restrict_folds(folds, part.rows, problem.system.n)
-    loss = SquaredError() if problem.truth.labels is None else WrongSides()
-    if settings.retune and not ask.tunes:
+    loss = SquaredError() if problem.targets.labels is None else WrongSides()
+    if pruning.retune and not settings.tunes:
         raise InvalidInputError(
             "Prune(retune=True) needs something to tune: set C='cv' or gamma='cv'."
         )
 
     def kernel(value: float | None) -> Kernel:
-        return part.choice.at(value if ask.choice.tunes_gamma else problem.gamma)
+        return part.choice.at(value if settings.choice.tunes_gamma else problem.gamma)
 
     def retune(rows: IntArray) -> tuple[Any, DualSystem]:
         group = Group(np.arange(Y.shape[1]), rows)
-        objective = DualObjective(kernel, system, Truth(Y), folds, loss, [group])
-        space = _space(problem, ask, system)
-        result = ask.search.run(objective, space, random_state=ask.seed, resume=False)
-        gamma = result.gamma if ask.choice.tunes_gamma else problem.gamma
+        objective = DualObjective(kernel, system, Targets(Y), folds, loss, [group])
+        space = _space(problem, settings, system)
+        result = settings.search.run(objective, space, random_state=settings.seed, resume=False)
+        gamma = result.gamma if settings.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)
 
     def solve(smaller: DualSystem, targets: FloatArray) -> FloatArray:
-        return _solve_system(smaller, targets, ask).alpha
+        return _solve_system(smaller, targets, settings).alpha
 
-    again, alpha = retune if settings.retune else None, part.solved.alpha
-    weight = pick(problem.truth.sample_weight, slice(None) if part.rows is None else part.rows)
-    pruned = prune(system, Y, folds, loss, alpha, solve, settings, again, part.gamma, weight)
+    again, alpha = retune if pruning.retune else None, part.solved.alpha
+    weight = pick(problem.targets.sample_weight, slice(None) if part.rows is None else part.rows)
+    pruned = prune(system, Y, folds, loss, alpha, solve, pruning, again, part.gamma, weight)
     final = replace(system, kernel=part.choice.at(pruned.gamma), C=pruned.C).subset(pruned.rows)
-    left = _solve_system(final, Y[pruned.rows], ask)
+    left = _solve_system(final, Y[pruned.rows], settings)
     coef = np.zeros_like(part.solved.alpha)
     coef[pruned.rows] = left.alpha
     model = part.solved._replace(alpha=coef, b=left.b, solver=left.solver)

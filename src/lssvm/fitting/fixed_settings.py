@@ -86,7 +86,7 @@ class FixedSettings(TunedSettings):
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
-        ask = cls(
+        settings = cls(
             **cls.read(estimator),
             n_prototypes=estimator.n_prototypes,
             selection=estimator.selection,
@@ -95,8 +95,8 @@ class FixedSettings(TunedSettings):
             calibrates=getattr(estimator, "calibration", "auto") is not None,
             penalised=_is_penalised(estimator.fit_intercept),
         )
-        ask._check()
-        return ask
+        settings._check()
+        return settings
 
     @property
     def sizes_by_cv(self) -> bool:
@@ -282,21 +282,21 @@ def fold_task(task: Task) -> Classes | None:
     return task if isinstance(task, Classes) and task.per_class else None
 
 
-def folds_of(rows: Training, ask: FixedSettings) -> AnyFolds:
+def folds_of(rows: Training, settings: FixedSettings) -> AnyFolds:
     """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
     sample: Rows = rows.sample
     if sample.by_position:
-        folds = rows.usable_folds(position_folds(ask.cv, ask.seed))
-        if isinstance(folds, Folds) and len(folds) == 0 and ask.tunes:
+        folds = rows.usable_folds(position_folds(settings.cv, settings.seed))
+        if isinstance(folds, Folds) and len(folds) == 0 and settings.tunes:
             raise InvalidInputError(
                 f"No fold has rows to train on and rows to test on (n_samples={sample.n_rows}): "
                 "give more rows, or fixed numbers for C, gamma and n_prototypes."
             )
         return folds
-    if is_int(ask.cv) and ask.cv >= 2:
+    if is_int(settings.cv) and settings.cv >= 2:
         content = rows.content
-        return assign_folds(content, int(ask.cv), **sample.observed(), seed=ask.seed)
-    return make_folds(ask.cv, ask.seed, sample)
+        return assign_folds(content, int(settings.cv), **sample.observed(), seed=settings.seed)
+    return make_folds(settings.cv, settings.seed, sample)
 
 
 def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
@@ -322,16 +322,16 @@ class FixedProblem:
     rows : Training
         Training rows, wherever they are.
     task : Classes or Numbers
-    ask : FixedSettings
-    tell : Listener
+    settings : FixedSettings
+    callback : Listener
     gamma : float, array or None
         As given; None: tuned, or the kernel has none.
     """
 
     rows: Training
     task: Task
-    ask: FixedSettings
-    tell: Listener
+    settings: FixedSettings
+    callback: Listener
     gamma: Any
 
     @cached_property
@@ -341,7 +341,7 @@ class FixedProblem:
         Those of a linear kernel are the mean diagonal of its centred matrix, so that multiplying X
         by a constant changes nothing; radial kernels are at most one.
         """
-        return usual_C_range(self.rows, self.ask.choice)
+        return usual_C_range(self.rows, self.settings.choice)
 
     @property
     def centre(self) -> FloatArray:
@@ -351,7 +351,7 @@ class FixedProblem:
 
     def space(self, rows: Training, C: float | None, counted: float | None) -> Space:
         """Return what is searched; ``counted`` are the rows that an accuracy is counted over."""
-        tuned = self.ask.choice.tunes_gamma
+        tuned = self.settings.choice.tunes_gamma
         return Space(
             C=C,
             tune_gamma=tuned,
@@ -375,9 +375,9 @@ class FixedProblem:
         def kernel(value: float | None) -> Kernel:
             return choice.at(snap_gamma(value) if choice.tunes_gamma else self.gamma)
 
-        ask, data = self.ask, (rows, Z, folds, loss, self.by_class)
-        made = FixedSizeObjective(kernel, *data, C_grid, ask.path_method, ask.penalised)
-        if ask.penalised and made.leave_out:
+        settings, data = self.settings, (rows, Z, folds, loss, self.by_class)
+        made = FixedSizeObjective(kernel, *data, C_grid, settings.path_method, settings.penalised)
+        if settings.penalised and made.leave_out:
             raise InvalidInputError(
                 "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
                 "folds, or fit_intercept=True to leave rows out one by one."
@@ -388,7 +388,7 @@ class FixedProblem:
         self, objective: Objective, space: Space, n: int
     ) -> tuple[ListedPathSearch, dict[str, Any]]:
         """Search something smaller first; return the search among its ``n`` best gammas."""
-        search, seed, on_event = self.ask.search, self.ask.seed, self.tell.on_event
+        search, seed, on_event = self.settings.search, self.settings.seed, self.callback.on_event
         result = search.run(objective, space, random_state=seed, on_event=on_event, resume=False)
         listed = ListedPathSearch(
             n_C=search.n_C if isinstance(search, PathSearch) else N_C,
@@ -438,15 +438,15 @@ class Prototypes:
         return Prototypes(self.Z[:size], self.support[:size], self.selection)
 
 
-def choose_prototypes(rows: Training, ask: FixedSettings, gamma: Any) -> Prototypes:
+def choose_prototypes(rows: Training, settings: FixedSettings, gamma: Any) -> Prototypes:
     """Choose the prototypes [DeBrabanter2010, algorithm 1]."""
     sample: Rows = rows.sample
     X, n = sample.X, rows.n_rows
-    size, d = number_of_prototypes(ask.n_prototypes, n), int(X.shape[1])
+    size, d = number_of_prototypes(settings.n_prototypes, n), int(X.shape[1])
     most = SPARSE_FEATURES if is_sparse(X) else n
-    if ask.choice.name == "linear" and d <= min(n, most):  # the features are the inputs
+    if settings.choice.name == "linear" and d <= min(n, most):  # the features are the inputs
         return Prototypes(np.eye(d), np.empty(0, dtype=np.intp), None)
-    rule = to_numpy(ask.selection) if is_foreign(ask.selection) else ask.selection
+    rule = to_numpy(settings.selection) if is_foreign(settings.selection) else settings.selection
     named = isinstance(rule, str) and rule in ("renyi", "random", "uniform")
     given = isinstance(rule, (list, tuple, np.ndarray))
     if is_sparse(X) and not (named or given or isinstance(rule, (RenyiEntropy, Uniform))):
@@ -456,27 +456,27 @@ def choose_prototypes(rows: Training, ask: FixedSettings, gamma: Any) -> Prototy
         )
     if given:
         X = X if sample.given is None else sample.given[0]  # indices count rows of weight zero
-        asked = None if isinstance(ask.n_prototypes, str) else size
-        among = np.zeros((1, d)) if np.ndim(rule) == 2 else _hashed(X, ask.seed)
+        asked = None if isinstance(settings.n_prototypes, str) else size
+        among = np.zeros((1, d)) if np.ndim(rule) == 2 else _hashed(X, settings.seed)
         selection = select_prototypes(among, asked, _at_hand(rule, sample))
     elif n <= size and named and not is_sparse(X):
-        selection = _all_rows(X, size, asked=is_int(ask.n_prototypes))
+        selection = _all_rows(X, size, asked=is_int(settings.n_prototypes))
     else:
         every = not isinstance(rule, str) and not is_sparse(X)
-        some = slice(None) if every else _some_rows(sample, size, ask.seed)
+        some = slice(None) if every else _some_rows(sample, size, settings.seed)
         gamma = rows.gamma_scale() if gamma is None else gamma
         with warnings.catch_warnings():
-            if not is_int(ask.n_prototypes):
+            if not is_int(settings.n_prototypes):
                 warnings.simplefilter("ignore", NumericalWarning)  # the size was ours
             selection = select_prototypes(
-                _hashed(X[some], ask.seed),
+                _hashed(X[some], settings.seed),
                 size,
                 rule,
                 y=pick(sample.labels, some),
                 sample_weight=pick(sample.weight, some),
-                kernel=ask.choice.at(gamma),
+                kernel=settings.choice.at(gamma),
                 engine=rows.backend.device if size > SELECTED_ON_HOST else None,
-                random_state=ask.seed,
+                random_state=settings.seed,
             )
         if not isinstance(some, slice):
             chosen = selection.indices

@@ -39,8 +39,8 @@ from lssvm.fitting.fixed_solution import (
     CalibrationSample,
     Coefficients,
     DualStart,
+    FixedCalibrationData,
     FixedDetails,
-    FixedMemory,
     Solution,
     choose_pcg,
     draw_sample,
@@ -57,7 +57,7 @@ from lssvm.fitting.fixed_solution import (
     with_thresholds,
     worth_keeping,
 )
-from lssvm.fitting.record import Fit, Machine, Resources, Tuning, alike
+from lssvm.fitting.record import Fit, OutputGroup, Resources, Tuning, alike
 from lssvm.fitting.settings import KernelChoice, is_int, reweights, rounds
 from lssvm.kernels import Kernel, Linear
 from lssvm.moments import Moments, NystromMap, nystrom_map, total
@@ -93,14 +93,14 @@ NO_MOMENTS = (
 )
 
 
-def fit_fixed_size(rows: Training, task: Task, ask: FixedSettings, tell: Listener) -> Fit:
+def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback: Listener) -> Fit:
     """Fit a fixed-size model [DeBrabanter2010, algorithms 1-4]."""
-    rows.check(ask.loss, ask.criterion)
+    rows.check(settings.loss, settings.criterion)
     sample = rows.sample
-    gamma = ask.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
-    problem = FixedProblem(rows, task, ask, tell, gamma)
-    chosen = choose_prototypes(rows, ask, gamma)
-    if ask.separate and ask.tunes and rows.n_outputs > 1:
+    gamma = settings.choice.fixed_gamma(sample.X, sample.weight, rows.gamma_scale())
+    problem = FixedProblem(rows, task, settings, callback, gamma)
+    chosen = choose_prototypes(rows, settings, gamma)
+    if settings.separate and settings.tunes and rows.n_outputs > 1:
         return fit_separate(problem, chosen)
     pcg = choose_pcg(problem, chosen.Z)
     basis = chosen if pcg is None else chosen.first(TUNED_PROTOTYPES)
@@ -118,23 +118,23 @@ def fit_fixed_size(rows: Training, task: Task, ask: FixedSettings, tell: Listene
         if start is not None:
             first = start.coef, start.fit.intercept - problem.centre
         else:
-            how: dict[str, Any] = {"penalised": ask.penalised, "threads": rows.backend.threads}
+            how: dict[str, Any] = {"penalised": settings.penalised, "threads": rows.backend.threads}
             whole, by_class = moments.whole, problem.by_class
             first = solve_moments(whole, map, by_class, tuned.C_of, **how)
-        solution = _refined(ask, tuned, chosen.Z, map, first)
-        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=ask.penalised)
+        solution = _refined(settings, tuned, chosen.Z, map, first)
+        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=settings.penalised)
     fit = Fit(
         task,
-        (Machine(kernel, np.arange(task.n_outputs)),),
+        (OutputGroup(kernel, np.arange(task.n_outputs)),),
         chosen.Z,
         solution.coef,
         solution.intercept,
         solution.C,
         tuned.choice.by_feature(tuned.gamma),
         chosen.support,
-        ask.seed,
-        FixedMemory(),
-        ask.loss,
+        settings.seed,
+        FixedCalibrationData(),
+        settings.loss,
         solution.solver,
         solution.residual,
         solution.iterations,
@@ -144,20 +144,20 @@ def fit_fixed_size(rows: Training, task: Task, ask: FixedSettings, tell: Listene
     if moments is None:
         return _finished(fit, problem, tuned, basis.Z, chosen)
     fit = _reduced(fit, problem, chosen, moments, start)
-    point = tuned if ask.reduction is None else replace(tuned, point=None)
+    point = tuned if settings.reduction is None else replace(tuned, point=None)
     return _finished(fit, problem, point, fit.basis, chosen)
 
 
 def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
     """Return C and gamma: of the model on the prototypes, tuned, or as given."""
-    rows, ask, m = problem.rows, problem.ask, basis.Z.shape[0]
+    rows, settings, m = problem.rows, problem.settings, basis.Z.shape[0]
     if start is not None:
         fit = start.fit
-        return Tuned(fit.C.copy(), fit.gamma, ask.choice, m, rows, None, fit.tuning)
-    if ask.tunes:
+        return Tuned(fit.C.copy(), fit.gamma, settings.choice, m, rows, None, fit.tuning)
+    if settings.tunes:
         return _tune(problem, basis.Z)
-    assert ask.C is not None
-    return Tuned(np.full(rows.n_outputs, ask.C), problem.gamma, ask.choice, m, rows)
+    assert settings.C is not None
+    return Tuned(np.full(rows.n_outputs, settings.C), problem.gamma, settings.choice, m, rows)
 
 
 def _moments_of_folds(
@@ -172,7 +172,7 @@ def _moments_of_folds(
     if moments is not None and moments.whole:
         return moments
     whole = [] if point is None or moments is not None else point.whole
-    if not whole and problem.ask.method != "sd":  # not tuned, or on other training sets
+    if not whole and problem.settings.method != "sd":  # not tuned, or on other training sets
         whole = tuned.rows.moments(kernel, Z, None, by_class).whole
     if moments is None:
         return FoldMoments.without_folds(whole, by_class)
@@ -180,21 +180,21 @@ def _moments_of_folds(
 
 
 def _refined(
-    ask: FixedSettings, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
+    settings: FixedSettings, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
 ) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
     kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
     lowered = tuned.point is not None and tuned.rows.complete
-    if not reweights(ask.loss, lowered):
+    if not reweights(settings.loss, lowered):
         return Solution(coef, intercept, tuned.C_of)
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
     for j in range(len(C_of)):
         first = (coef[:, [j]], intercept[[j]])
-        if ask.loss == "absolute" and ask.C is None:
+        if settings.loss == "absolute" and settings.C is None:
             residual = sample.Y[:, [j]] - sample.backend.outputs(kernel, sample.X, Z, *first)
             C_of[j] = absolute_C(float(C_of[j]), residual, sample.weight)
         coef[:, [j]], intercept[[j]], own = tuned.rows.reweighted(
-            kernel, Z, map, float(C_of[j]), ask.loss, first, j
+            kernel, Z, map, float(C_of[j]), settings.loss, first, j
         )
         steps = max(steps, own)
     return Solution(coef, intercept, C_of, iterations=steps)
@@ -208,16 +208,18 @@ def _reduced(
     start: DualStart | None,
 ) -> Fit:
     """Drop prototypes, or keep what `sparsity_path` needs."""
-    rows, ask = problem.rows, problem.ask
-    if ask.method == "sd":
+    rows, settings = problem.rows, problem.settings
+    if settings.method == "sd":
         return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
-    if ask.method is None and (moments.n_folds < 2 or ask.penalised):
+    if settings.method is None and (moments.n_folds < 2 or settings.penalised):
         return fit
     basis = prototype_basis(problem, fit, chosen, moments, start)
-    if ask.reduction is None:
+    if settings.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
         return replace(fit, details=replace(fit.details, kept=kept))
-    return reduce_model(fit, rows, basis, ask.reduction, ask.reduced_C_grid(problem.C_range))
+    return reduce_model(
+        fit, rows, basis, settings.reduction, settings.reduced_C_grid(problem.C_range)
+    )
 
 
 def _finished(
@@ -225,8 +227,8 @@ def _finished(
 ) -> Fit:
     """Bring the record to the host, and add what is remembered of the rows."""
     details: FixedDetails = fit.details
-    rows, ask, by_class = problem.rows, problem.ask, problem.by_class
-    sample, memory = rows.sample, FixedMemory()
+    rows, settings, by_class = problem.rows, problem.settings, problem.by_class
+    sample, calibration = rows.sample, FixedCalibrationData()
     details = replace(
         details,
         moments=[part.on_host() for part in details.moments],
@@ -235,10 +237,10 @@ def _finished(
         centre=sample.centre,
         peak_memory=peak_memory() if sample.by_position else None,
     )
-    if ask.calibrates:
+    if settings.calibrates:
         table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
         point = tuned.point
-        if point is None and ask.reduction is None and sample.groups is not None:
+        if point is None and settings.reduction is None and sample.groups is not None:
             point = _groups_left_out(problem, fit, Z)
         models = folds = outputs = None
         if point is not None and point.has_folds:
@@ -246,20 +248,26 @@ def _finished(
         if point is not None and models is not None:
             folds = rows.sample.tested(point.objective.folds)
             outputs = partial(held_outputs, rows, folds, fit.kernel, Z, models)
-        memory = remember(rows, ask.seed, table, folds, outputs)
-    relevance = shares(fit.gamma, sample.X, sample.weight) if ask.choice.asks_ard else None
+        calibration = remember(rows, settings.seed, table, folds, outputs)
+    relevance = shares(fit.gamma, sample.X, sample.weight) if settings.choice.asks_ard else None
     intercept = fit.intercept + problem.centre
-    fit = replace(fit, details=details, memory=memory, relevance=relevance, intercept=intercept)
-    return with_thresholds(fit, ask.threshold)
+    fit = replace(
+        fit,
+        details=details,
+        calibration=calibration,
+        relevance=relevance,
+        intercept=intercept,
+    )
+    return with_thresholds(fit, settings.threshold)
 
 
 def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:
     """Return the moments of folds of groups, of a model that was not tuned."""
-    rows, ask = problem.rows, problem.ask
-    cv = ask.cv if is_int(ask.cv) and ask.cv >= 2 else 10
-    folds = folds_of(rows, replace(ask, cv=cv))
-    loss, grid = problem.task.loss(None, ask.loss), np.unique(fit.C)
-    parts = (rows, Z, folds, loss, problem.by_class, grid, ask.path_method)
+    rows, settings = problem.rows, problem.settings
+    cv = settings.cv if is_int(settings.cv) and settings.cv >= 2 else 10
+    folds = folds_of(rows, replace(settings, cv=cv))
+    loss, grid = problem.task.loss(None, settings.loss), np.unique(fit.C)
+    parts = (rows, Z, folds, loss, problem.by_class, grid, settings.path_method)
     return FixedSizeObjective(lambda _: fit.kernel, *parts).at(None)
 
 
@@ -302,13 +310,13 @@ def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
     far off lose weight. Widths of features are looked for last, by the evidence, and taken where
     cross-validation is not against them.
     """
-    rows, ask, tune = problem.rows, problem.ask, _Tuner(problem)
-    tuned = tune(rows, Z, ask.choice)
-    for number in range(rounds(ask.loss) if rows.complete else 0):
+    rows, settings, tune = problem.rows, problem.settings, _Tuner(problem)
+    tuned = tune(rows, Z, settings.choice)
+    for number in range(rounds(settings.loss) if rows.complete else 0):
         weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
-        tuned = tune(weighed, Z, ask.choice, again=True)
-    if ask.choice.asks_ard:
-        tuned = _widths_of_features(tuned, ask, Z[: tuned.size], tune)
+        tuned = tune(weighed, Z, settings.choice, again=True)
+    if settings.choice.asks_ard:
+        tuned = _widths_of_features(tuned, settings, Z[: tuned.size], tune)
     return tuned
 
 
@@ -330,13 +338,13 @@ class _Tuner:
         again: bool = False,
         sizes: bool = True,
     ) -> Tuned:
-        ask, task, separate = self.problem.ask, self.problem.task, self.separate
+        settings, task, separate = self.problem.settings, self.problem.task, self.separate
         tunes_gamma = choice.tunes_gamma
-        counts = rows.sample.labels is not None and ask.scoring is None
+        counts = rows.sample.labels is not None and settings.scoring is None
         tested = self._tested_share(rows) if counts else 1.0
         counted = tested * rows.n_observations() if counts else None
-        space = self.problem.space(rows, 1.0 if separate else ask.C, counted)
-        search, sample_results = ask.search, None
+        space = self.problem.space(rows, 1.0 if separate else settings.C, counted)
+        search, sample_results = settings.search, None
         n_pairs = len(task.groups()) if separate else 1
         few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
         if not rows.complete and tunes_gamma:
@@ -346,16 +354,20 @@ class _Tuner:
         elif few < Z.shape[0] and tunes_gamma:
             search, sample_results = self._from_sample(rows, Z[:few], choice, space, 1)
             search = replace(search, climbs=not separate)
-        memory = KeptPoints(self._objective(rows, Z, choice), rows.backend.budget // 4)
+        points = KeptPoints(self._objective(rows, Z, choice), rows.backend.budget // 4)
         more: dict[str, Any] = {"resume": not again}
         if search.checkpoint is not None:
             Y = np.asarray(rows.sample.Y) + self.problem.centre
             data = (rows.sample.X, Y, rows.sample.weight, Z)
-            more["fingerprint"] = ask.fingerprint(data, task, ask.n_prototypes, rows.n_rows)
-        result = replace(ask, search=search).run_search(memory, space, self.problem.tell, **more)
+            more["fingerprint"] = settings.fingerprint(
+                data, task, settings.n_prototypes, rows.n_rows
+            )
+        result = replace(settings, search=search).run_search(
+            points, space, self.problem.callback, **more
+        )
         point = result.point  # None where a file knew its losses, or others were better at first
         if not isinstance(point, FixedSizePoint):
-            point = memory.at(result.gamma)
+            point = points.at(result.gamma)
         if separate and point.C_of is None:
             point.losses(np.ones(1))
         C_of = point.C_of if separate else np.full(rows.n_outputs, result.C)
@@ -363,8 +375,8 @@ class _Tuner:
         gamma = snap_gamma(result.gamma) if tunes_gamma else self.problem.gamma
         tuned = Tuned(C_of, gamma, choice, Z.shape[0], rows, point)
         score, size_results = -result.loss, None
-        if ask.sizes_by_cv and sizes:
-            grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C)
+        if settings.sizes_by_cv and sizes:
+            grid = Space(C=settings.C, C_range=self.problem.C_range).C_grid(N_C)
             tuned, score, size_results = _tune_size(tuned, point, grid, score)
         table = _table(result, snapped=tunes_gamma, separate=separate)
         kept = replace(result, point=None, cv_results=table)
@@ -372,35 +384,40 @@ class _Tuner:
         return replace(tuned, tuning=tuning)
 
     def _folds(self, rows: Training) -> AnyFolds:
-        ask, task = self.problem.ask, self.problem.task
-        folds = folds_of(rows, ask)
-        if self.separate and is_int(ask.cv) and ask.reduction is None:
+        settings, task = self.problem.settings, self.problem.task
+        folds = folds_of(rows, settings)
+        if self.separate and is_int(settings.cv) and settings.reduction is None:
             return enough_folds(folds, len(task.groups()))
         return folds
 
     def _tested_share(self, rows: Training) -> float:
         """Return the share of the rows that are left out, where pairs leave out some."""
         folds = self._folds(rows) if self.separate else None
-        if not isinstance(folds, Folds) or not is_int(self.problem.ask.cv):
+        if not isinstance(folds, Folds) or not is_int(self.problem.settings.cv):
             return 1.0
         return sum(len(test) for test in folds.test) / rows.n_rows
 
     def _objective(
         self, rows: Training, Z: FloatArray, choice: KernelChoice
     ) -> FixedSizeObjective | FixedCriterionObjective:
-        ask, task = self.problem.ask, self.problem.task
-        grid = Space(C=ask.C, C_range=self.problem.C_range).C_grid(N_C) if self.separate else None
-        scoring, loss = None if ask.criterion else ask.scoring, task.loss(None, ask.loss)
+        settings, task = self.problem.settings, self.problem.task
+        grid = (
+            Space(C=settings.C, C_range=self.problem.C_range).C_grid(N_C) if self.separate else None
+        )
+        scoring, loss = (
+            None if settings.criterion else settings.scoring,
+            task.loss(None, settings.loss),
+        )
         if scoring is not None and isinstance(task, Numbers):
-            loss = task.loss(scoring, ask.loss, rows.sample.centre)
+            loss = task.loss(scoring, settings.loss, rows.sample.centre)
         elif scoring is not None:
-            loss = task.loss(scoring, ask.loss)
+            loss = task.loss(scoring, settings.loss)
         folds = self._folds(rows)
         objective = self.problem.objective(choice, rows, Z, folds, loss, grid)
-        if ask.criterion is None:
+        if settings.criterion is None:
             return objective
-        check_criterion(ask.criterion, ask.C)
-        return FixedCriterionObjective(ask.criterion, objective)
+        check_criterion(settings.criterion, settings.C)
+        return FixedCriterionObjective(settings.criterion, objective)
 
     def _from_sample(
         self, rows: Training, Z: FloatArray, choice: KernelChoice, space: Space, n_gammas: int
@@ -472,20 +489,20 @@ def _weigh_down(rows: Training, tuned: Tuned, Z: FloatArray, *, first: bool) -> 
 
 
 def _widths_of_features(
-    tuned: Tuned, ask: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
+    tuned: Tuned, settings: FixedSettings, Z: FloatArray, tune: Callable[..., Tuned]
 ) -> Tuned:
     """Look for one gamma per feature, and keep it where cross-validation is not against it."""
     sample: Rows = tuned.rows.sample
-    X, Y, weight = relevance_sample(sample, sample.truth.weight, FIXED_ROWS, ask.seed)
+    X, Y, weight = relevance_sample(sample, sample.targets.weight, FIXED_ROWS, settings.seed)
     some = dense_rows(Z[:FIXED_PROTOTYPES], sample.budget)
-    evidence = FixedRelevance(ask.choice.at, X, Y, some, weight)
+    evidence = FixedRelevance(settings.choice.at, X, Y, some, weight)
     return spread_gamma(
         evidence,
         tuned.gamma,
         float(np.exp(np.mean(np.log(tuned.C_of)))),
         tuned,
-        lambda scales: tune(tuned.rows, Z, ask.choice.scaled(scales), again=True, sizes=False),
-        tune_C=ask.C is None,
+        lambda scales: tune(tuned.rows, Z, settings.choice.scaled(scales), again=True, sizes=False),
+        tune_C=settings.C is None,
     )
 
 
@@ -527,9 +544,9 @@ def _updated(fit: Fit, rows: Training, resources: Resources, *, sign: int) -> Fi
             "partial_fit has seen."
         ) from error
     intercept = intercept if details.centre is None else intercept + details.centre
-    memory = fit.memory
-    assert isinstance(memory, FixedMemory)
-    sample = memory.sample
+    calibration = fit.calibration
+    assert isinstance(calibration, FixedCalibrationData)
+    sample = calibration.sample
     if sample is not None and sign > 0:
         sample = _sample_with(fit, sample, rows, resources)
     elif sample is not None:
@@ -538,7 +555,7 @@ def _updated(fit: Fit, rows: Training, resources: Resources, *, sign: int) -> Fi
         fit,
         coef=coef,
         intercept=intercept if fit.threshold is None else intercept - fit.threshold,
-        memory=FixedMemory(sample),
+        calibration=FixedCalibrationData(sample),
         loss="squared",  # only such models take rows
         details=replace(details, moments=whole, kept=None, paths=()),
     )
@@ -561,13 +578,13 @@ def _sample_with(
 ) -> CalibrationSample:
     if not rows.complete:
         return replace(old, behind=True)
-    size = SAMPLE if old.held is None or old.labels is None else SCORES
+    size = SAMPLE if old.held_out is None or old.labels is None else SCORES
     new, _ = draw_sample(rows, None, fit.seed, size)
     if old.X is not None:  # rows are left out of the model with all rows
-        old = replace(old, held=None)
+        old = replace(old, held_out=None)
     else:
         assert new.X is not None
-        new = replace(new, X=None, held=fit.outputs(new.X, resources))
+        new = replace(new, X=None, held_out=fit.outputs(new.X, resources))
     both = old.joined(new)
     if len(both.keys) <= size:
         return both
@@ -652,28 +669,32 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     (3.13) of [Suykens2002] has a (gamma_i, sigma_i) for each. The outputs share prototypes, and
     the passes over the rows of kernel parameters that several of them ask for.
     """
-    rows, task, ask, Z = problem.rows, problem.task, problem.ask, chosen.Z
+    rows, task, settings, Z = problem.rows, problem.task, problem.settings, chosen.Z
     shared = _shared(problem, rows, Z)
     results = [_search(problem, shared, j, Z) for j in range(rows.n_outputs)]
     C = np.array([result.C for result in results])
-    tuned = ask.choice.tunes_gamma
+    tuned = settings.choice.tunes_gamma
     gammas = [snap_gamma(r.gamma) if tuned else problem.gamma for r in results]
     parts = alike(gammas)
     coef, intercept = np.zeros((Z.shape[0], len(C))), np.zeros(len(C))
-    machines = [Machine(ask.choice.at(gammas[columns[0]]), columns) for columns in parts]
-    for kernel, columns in ((machine.kernel, machine.columns) for machine in machines):
+    output_groups = [
+        OutputGroup(settings.choice.at(gammas[columns[0]]), columns) for columns in parts
+    ]
+    for kernel, columns in ((group.kernel, group.columns) for group in output_groups):
         whole = rows.moments(kernel, Z, None, problem.by_class).whole
         map = nystrom_map(kernel, rows.backend.put(Z))
         for outputs, value, moments in problems(whole, problem.by_class, C, columns):
-            solved = solve_primal(moments, map, value, penalised=ask.penalised)
+            solved = solve_primal(moments, map, value, penalised=settings.penalised)
             coef[:, outputs], intercept[outputs] = solved
-    memory = FixedMemory()
-    if ask.calibrates:
+    calibration = FixedCalibrationData()
+    if settings.calibrates:
         table = None if problem.by_class is None else rows.sample.table(problem.by_class)
         searched = [result.gamma for result in results]
-        held = partial(_held, problem, shared, machines, searched, C)
-        memory = remember(rows, ask.seed, table, rows.sample.tested(shared.objective.folds), held)
-    published = ask.choice.by_feature(gammas[0]) if len(parts) == 1 else np.array(gammas)
+        held_out = partial(_held, problem, shared, output_groups, searched, C)
+        calibration = remember(
+            rows, settings.seed, table, rows.sample.tested(shared.objective.folds), held_out
+        )
+    published = settings.choice.by_feature(gammas[0]) if len(parts) == 1 else np.array(gammas)
     sample = rows.sample
     tuning = Tuning(
         tuple(replace(_snapped(r) if tuned else r, point=None) for r in results),
@@ -682,15 +703,15 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     )
     fit = Fit(
         task,
-        tuple(machines),
+        tuple(output_groups),
         Z,
         coef,
         intercept + problem.centre,
         C,
         published,
         chosen.support,
-        ask.seed,
-        memory,
+        settings.seed,
+        calibration,
         tuning=tuning,
         details=FixedDetails(
             Z.shape[0],
@@ -701,14 +722,16 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
             peak_memory=peak_memory() if sample.by_position else None,
         ),
     )
-    return with_thresholds(fit, ask.threshold)
+    return with_thresholds(fit, settings.threshold)
 
 
 def _shared(problem: FixedProblem, rows: Training, Z: FloatArray) -> SeparateObjective:
     """Return what all outputs read their losses from."""
-    ask = problem.ask
-    objective = problem.objective(ask.choice, rows, Z, folds_of(rows, ask), SquaredError())
-    by_error = ask.scoring is None and isinstance(problem.task, Classes)
+    settings = problem.settings
+    objective = problem.objective(
+        settings.choice, rows, Z, folds_of(rows, settings), SquaredError()
+    )
+    by_error = settings.scoring is None and isinstance(problem.task, Classes)
     return SeparateObjective(objective, by_error, rows.backend.budget // 4)
 
 
@@ -716,12 +739,14 @@ def _search(
     problem: FixedProblem, shared: SeparateObjective, output: int, Z: FloatArray
 ) -> TuningResult:
     """Search C and gamma of one output; on a sample first where rows are read in blocks."""
-    rows, ask, tell = problem.rows, problem.ask, problem.tell
+    rows, settings, callback = problem.rows, problem.settings, problem.callback
     counted = rows.n_observations() * _share(problem, output) if shared.by_error else None
-    space, search = problem.space(rows, ask.C, counted), ask.search
-    if not rows.complete and ask.choice.tunes_gamma:
+    space, search = problem.space(rows, settings.C, counted), settings.search
+    if not rows.complete and settings.choice.tunes_gamma:
         search, _ = problem.narrowed(_shared(problem, rows.sample, Z).of(output), space, 1)
-    return replace(ask, search=search).run_search(shared.of(output), space, tell, resume=False)
+    return replace(settings, search=search).run_search(
+        shared.of(output), space, callback, resume=False
+    )
 
 
 def _share(problem: FixedProblem, output: int) -> float:
@@ -741,26 +766,26 @@ def _snapped(result: TuningResult) -> TuningResult:
 def _held(
     problem: FixedProblem,
     shared: SeparateObjective,
-    machines: list[Machine],
+    output_groups: list[OutputGroup],
     searched: list[float | None],
     C: FloatArray,
     numbers: IntArray,
 ) -> FloatArray:
     """Return out-of-fold outputs of rows, (t, k), kernel by kernel."""
     rows, objective = problem.rows, shared.objective
-    held = np.full((len(numbers), len(C)), np.nan)
-    for columns in (machine.columns for machine in machines):
+    held_out = np.full((len(numbers), len(C)), np.nan)
+    for columns in (group.columns for group in output_groups):
         point = shared.points.at(searched[columns[0]])
         if objective.leave_out:  # in closed form
             for j in columns:
                 group = next(g for g in point.groups if j in g)
                 outputs = point.left_out_outputs(C[[j]], group)[0, numbers]
-                held[:, j] = outputs[:, int(np.searchsorted(group, j))]
+                held_out[:, j] = outputs[:, int(np.searchsorted(group, j))]
             continue
         models = []
         for fold in zip(*(fold_models(point, float(C[j]), int(j)) for j in columns), strict=True):
             coef, b = zip(*fold, strict=True)
             models.append((np.concatenate(coef, axis=1), np.concatenate(b)))
         folds = rows.sample.tested(objective.folds)
-        held[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
-    return held
+        held_out[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
+    return held_out

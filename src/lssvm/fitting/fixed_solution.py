@@ -141,12 +141,12 @@ class Solution:
 
 def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
     """Return the settings of conjugate gradients, or None where moments are the better way."""
-    rows, ask, task = problem.rows, problem.ask, problem.by_class
-    if isinstance(ask.solver, PCG):
-        return ask.solver
-    if ask.solver == "pcg":
+    rows, settings, task = problem.rows, problem.settings, problem.by_class
+    if isinstance(settings.solver, PCG):
+        return settings.solver
+    if settings.solver == "pcg":
         return PCG()
-    if ask.solver != "auto" or ask.needs_moments is not None or is_sparse(Z):
+    if settings.solver != "auto" or settings.needs_moments is not None or is_sparse(Z):
         return None
     if rows.backend.device is not None:  # products are what a device is good at
         return None
@@ -155,7 +155,7 @@ def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
         Z.shape[0],
         Z.shape[1],
         rows.n_outputs,
-        n_cells=ask.n_folds * (1 if task is None else task.n_classes),
+        n_cells=settings.n_folds * (1 if task is None else task.n_classes),
         n_groups=len(groups_of(task, rows.n_outputs)),
         budget=rows.backend.budget,
         threads=rows.backend.threads,
@@ -167,7 +167,7 @@ def solve_by_gradients(
     problem: FixedProblem, pcg: PCG, kernel: Kernel, Z: FloatArray, C_of: FloatArray
 ) -> Solution:
     """Solve by preconditioned conjugate gradients, in passes over the rows."""
-    rows, task, on_event = problem.rows, problem.by_class, problem.tell.on_event
+    rows, task, on_event = problem.rows, problem.by_class, problem.callback.on_event
     n, m, k = rows.n_rows, Z.shape[0], len(C_of)
     backend = rows.backend
     budget, threads = backend.budget, backend.threads
@@ -244,7 +244,7 @@ def _precondition(
     each = 0.0
     if not rows.complete or size < len(used):  # else all there are: nothing else is needed
         chance = np.minimum(1.0, size * own / own.sum())
-        drawn = np.flatnonzero(as_generator(problem.ask.seed).random(len(used)) < chance)
+        drawn = np.flatnonzero(as_generator(problem.settings.seed).random(len(used)) < chance)
         used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)
         own *= each * len(drawn) / max(float(own.sum()), np.finfo(np.float64).tiny)
     return PreconditionerRows(columns, C, put(sample.X[used]), put(own), each)
@@ -352,7 +352,7 @@ class CalibrationSample:
         None where only the scores are kept.
     Y : array of shape (t, k)
     weight, labels : array of shape (t,) or None
-    held : array of shape (t, k) or None
+    held_out : array of shape (t, k) or None
         Outputs of models that have not seen the rows.
     behind : bool
         Whether rows were added later that are not in the sample.
@@ -363,12 +363,12 @@ class CalibrationSample:
     Y: FloatArray
     weight: FloatArray | None
     labels: IntArray | None
-    held: FloatArray | None = None
+    held_out: FloatArray | None = None
     behind: bool = False
 
     def take(self, rows: IntArray) -> CalibrationSample:
         """Return some of the rows."""
-        columns = ("keys", "X", "Y", "weight", "labels", "held")
+        columns = ("keys", "X", "Y", "weight", "labels", "held_out")
         return replace(self, **{name: pick(getattr(self, name), rows) for name in columns})
 
     def joined(self, other: CalibrationSample) -> CalibrationSample:
@@ -384,7 +384,7 @@ class CalibrationSample:
             join(self.Y, other.Y),
             None if self.weight is None and other.weight is None else join(*both),
             join(self.labels, other.labels),
-            join(self.held, other.held),
+            join(self.held_out, other.held_out),
             self.behind or other.behind,
         )
         return joined.take(np.argsort(joined.keys, kind="stable"))
@@ -440,7 +440,7 @@ def remember(
     class_table: ClassTable | None = None,
     folds: Folds | None = None,
     outputs: Callable[[IntArray], FloatArray] | None = None,
-) -> FixedMemory:
+) -> FixedCalibrationData:
     """Keep a sample of the rows, see `draw_sample`.
 
     Where there are models of the folds, ``outputs`` says what they make of rows of these numbers
@@ -450,9 +450,9 @@ def remember(
     size = SCORES if outputs is not None and classes else SAMPLE
     sample, numbers = draw_sample(rows, folds, seed, size, class_table)
     if outputs is None:
-        return FixedMemory(sample)
-    held = outputs(numbers)
-    return FixedMemory(replace(sample, X=None if classes else sample.X, held=held))
+        return FixedCalibrationData(sample)
+    held_out = outputs(numbers)
+    return FixedCalibrationData(replace(sample, X=None if classes else sample.X, held_out=held_out))
 
 
 def held_outputs(
@@ -464,42 +464,47 @@ def held_outputs(
     numbers: IntArray,
 ) -> FloatArray:
     """Return what the models of the folds say of tested rows of these numbers, shape (t, k)."""
-    held = np.full((len(numbers), len(models[0][1])), np.nan)
+    held_out = np.full((len(numbers), len(models[0][1])), np.nan)
     for test, (coef, b) in zip(folds.test, models, strict=True):
         own = np.flatnonzero(np.isin(numbers, test))
-        held[own] = rows.backend.outputs(kernel, rows.sample.X[numbers[own]], Z, coef, b)
-    return held
+        held_out[own] = rows.backend.outputs(kernel, rows.sample.X[numbers[own]], Z, coef, b)
+    return held_out
 
 
 def with_thresholds(fit: Fit, how: str) -> Fit:
     """Add thresholds of classes: zero, or where out-of-fold outputs make the fewest errors."""
-    memory, details, task = fit.memory, fit.details, fit.task
+    calibration, details, task = fit.calibration, fit.details, fit.task
     if not isinstance(task, Classes):
         return fit
     if how == "zero":
         return replace(fit, threshold=np.zeros(task.n_outputs))
-    sample = memory.sample if isinstance(memory, FixedMemory) else None
-    if sample is None or sample.held is None or sample.labels is None:
+    sample = calibration.sample if isinstance(calibration, FixedCalibrationData) else None
+    if sample is None or sample.held_out is None or sample.labels is None:
         raise InvalidInputError(NO_OUTPUTS)
     weight = sample.weight
     if task.per_class and details.moments:  # else the weights are in the rows
         factors = task.table(class_counts(details.moments)).factors[sample.labels]
         weight = times(weight, factors)
-    outputs = zip(sample.held.T, sample.Y.T, strict=True)
+    outputs = zip(sample.held_out.T, sample.Y.T, strict=True)
     moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
-    held = replace(sample, held=sample.held - moved)
-    return replace(fit, threshold=moved, intercept=fit.intercept - moved, memory=FixedMemory(held))
+    held_out = replace(sample, held_out=sample.held_out - moved)
+    return replace(
+        fit,
+        threshold=moved,
+        intercept=fit.intercept - moved,
+        calibration=FixedCalibrationData(held_out),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class FixedMemory:
+class FixedCalibrationData:
     """A sample of the rows, or nothing."""
 
     sample: CalibrationSample | None = None
 
-    def reduced(self, form: str, fit: Fit) -> FixedMemory:
+    def reduced(self, form: str, fit: Fit) -> FixedCalibrationData:
         """Return what a file of this form keeps: no rows."""
-        return self if form == "all" else FixedMemory()
+        return self if form == "all" else FixedCalibrationData()
 
     def _rows(self) -> CalibrationSample:
         if self.sample is None or len(self.sample.keys) < 2:
@@ -566,15 +571,15 @@ class FixedMemory:
             residuals[:, columns] = Y - left
             spread = variance[:, None] * posterior.prior_variance + posterior.noise_variance
             scale[:, columns] = np.sqrt(spread)
-        if sample.held is not None:
-            residuals = sample.Y - sample.held
+        if sample.held_out is not None:
+            residuals = sample.Y - sample.held_out
         return scaled_residuals(residuals, scale, sample.weight)
 
     def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
         sample, details, task = self._rows(), fit.details, fit.task
         assert isinstance(task, Classes)
-        if len(groups_of(fold_task(task), task.n_outputs)) > 1 and sample.held is None:
+        if len(groups_of(fold_task(task), task.n_outputs)) > 1 and sample.held_out is None:
             sample = sample.enough_for_pairs(task.n_classes)
         assert sample.labels is not None
         weight, Y = sample.weight, sample.Y
@@ -582,8 +587,8 @@ class FixedMemory:
             table = task.table(class_counts(details.moments))  # as it follows from all rows now
             weight = times(weight, table.factors[sample.labels])
             Y = table.targets[sample.labels]
-        if sample.held is not None:
-            return OutOfFold(sample.held, sample.labels, weight)
+        if sample.held_out is not None:
+            return OutOfFold(sample.held_out, sample.labels, weight)
         assert sample.X is not None
         if not details.is_posterior_of_model:  # few coefficients remember at most the prototypes
             new = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
@@ -682,21 +687,21 @@ class DualStart:
 
 def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | None:
     """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
-    rows, task, ask, gamma = problem.rows, problem.task, problem.ask, problem.gamma
-    if ask.method not in ("ssd", "sd"):
+    rows, task, settings, gamma = problem.rows, problem.task, problem.settings, problem.gamma
+    if settings.method not in ("ssd", "sd"):
         return None
-    if ask.sizes_by_cv:
+    if settings.sizes_by_cv:
         raise InvalidInputError(
-            f"n_prototypes='cv' cannot be used with reduction={ask.method!r}, which tunes on "
+            f"n_prototypes='cv' cannot be used with reduction={settings.method!r}, which tunes on "
             "the prototypes alone: give a number, or 'auto'."
         )
-    if ask.search.checkpoint is not None:
+    if settings.search.checkpoint is not None:
         raise InvalidInputError(
             "A checkpoint cannot be used with reduction='ssd' or 'sd', which tune on the "
             "prototypes alone: leave it out."
         )
     sample: Rows = rows.sample
-    part = prototype_rows(sample, chosen, ask.method)
+    part = prototype_rows(sample, chosen, settings.method)
     X, resources = chosen.Z[part.member], Resources(sample.budget, sample.threads)
     if isinstance(task, Classes):
         assert part.labels is not None
@@ -715,24 +720,24 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
     # the groups are those of the first of equal rows
     groups = None if sample.groups is None else sample.groups[sample.row_numbers[part.rows]]
     inner = replace(inner, given=(X, y), groups=groups)
-    settings = DualSettings(
-        C=ask.C,
-        choice=ask.choice if gamma is None else replace(ask.choice, gamma=gamma),
-        cv=_cv_on_prototypes(rows, ask, part),
-        search=ask.search,
-        scoring=ask.scoring,
-        seed=ask.seed,
+    inner_settings = DualSettings(
+        C=settings.C,
+        choice=settings.choice if gamma is None else replace(settings.choice, gamma=gamma),
+        cv=_cv_on_prototypes(rows, settings, part),
+        search=settings.search,
+        scoring=settings.scoring,
+        seed=settings.seed,
     )
-    fit = fit_dual(inner, task, settings, problem.tell)
+    fit = fit_dual(inner, task, inner_settings, problem.callback)
     coef = np.zeros((chosen.Z.shape[0], fit.coef.shape[1]))
     np.add.at(coef, part.member[fit.support], fit.coef)
     return DualStart(fit, coef)
 
 
-def _cv_on_prototypes(rows: Training, ask: FixedSettings, part: PrototypeRows) -> Any:
-    if isinstance(ask.cv, (int, np.integer, str)):
-        return ask.cv
-    given = folds_of(rows.sample, ask)  # folds of all rows: what is left of them
+def _cv_on_prototypes(rows: Training, settings: FixedSettings, part: PrototypeRows) -> Any:
+    if isinstance(settings.cv, (int, np.integer, str)):
+        return settings.cv
+    given = folds_of(rows.sample, settings)  # folds of all rows: what is left of them
     assert isinstance(given, Folds)
     folds = restrict_folds(given, part.rows, rows.sample.n_rows)
     everyone = np.arange(len(part.rows))
@@ -745,10 +750,10 @@ def _cv_on_prototypes(rows: Training, ask: FixedSettings, part: PrototypeRows) -
 
 def moments_to_reduce(problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> FoldMoments | None:
     """Return the moments of the folds for a reduction whose model was not tuned on all rows."""
-    rows, ask = problem.rows, problem.ask
-    if ask.method in (None, "sd"):
+    rows, settings = problem.rows, problem.settings
+    if settings.method in (None, "sd"):
         return None
-    data = (rows, Z, folds_of(rows, ask), SquaredError(), problem.by_class)
+    data = (rows, Z, folds_of(rows, settings), SquaredError(), problem.by_class)
     return FixedSizeObjective(lambda _: kernel, *data).at(None).moments
 
 
@@ -761,11 +766,11 @@ def prototype_basis(
 ) -> PrototypeBasis:
     """Return what reductions work on."""
     given, rows, kernel, scale = None, problem.rows, fit.kernel, None
-    reduction = problem.ask.reduction
+    reduction = problem.settings.reduction
     printed = reduction is not None and reduction.settings.printed  # in whatever unit y is
     if not printed and not isinstance(problem.task, Classes):
         scale = target_scale(moments.whole[0])
-    if problem.ask.method == "sv-l0":
+    if problem.settings.method == "sv-l0":
         part = prototype_rows(rows.sample, chosen, "sv-l0")
         given = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
     first = None if start is None else start.coef

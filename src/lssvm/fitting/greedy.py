@@ -15,7 +15,7 @@ from lssvm._core.progress import Listener
 from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, hash_rows, observation_weight, repeats_by_nature
-from lssvm.fitting.record import Fit, Machine, Resources, Tuning, check_finite
+from lssvm.fitting.record import Fit, OutputGroup, Resources, Tuning, check_finite
 from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
@@ -216,25 +216,25 @@ class GreedyDetails:
 
 
 @dataclass(frozen=True, eq=False)
-class GreedyMemory:
+class GreedyCalibrationData:
     """What a greedy model remembers of its training rows.
 
     Attributes
     ----------
-    left_out : OutOfFold or None
+    held_out : OutOfFold or None
         Leave-one-out outputs of all rows, where they were asked for.
     """
 
-    left_out: OutOfFold | None = None
+    held_out: OutOfFold | None = None
 
     def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
         """Return the leave-one-out outputs."""
-        if self.left_out is None:
+        if self.held_out is None:
             raise InvalidInputError(
                 "This model has no leave-one-out outputs to calibrate probabilities on, which "
                 "truncate leaves behind, and calibration=None too: fit with max_support instead."
             )
-        return self.left_out
+        return self.held_out
 
     def posteriors(self, fit: Fit, resources: Resources) -> NoReturn:
         """Refuse: the rows outside the basis take no part in the model."""
@@ -246,54 +246,54 @@ class GreedyMemory:
         """Refuse, as there are no posteriors."""
         self.posteriors(fit, resources)
 
-    def reduced(self, form: str, fit: Fit) -> GreedyMemory:
+    def reduced(self, form: str, fit: Fit) -> GreedyCalibrationData:
         """Return what a file of this form keeps; maps to probabilities are stored in its place."""
-        return self if form == "all" else GreedyMemory()
+        return self if form == "all" else GreedyCalibrationData()
 
 
-def fit_greedy(rows: Rows, task: Task, ask: GreedySettings, tell: Listener) -> Fit:
+def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Listener) -> Fit:
     """Fit a sparse model by [Jiao2007, algorithms 1 and 2]."""
     if isinstance(task, Classes):
-        ask.check_labels()
-    if ask.choice.precomputed:
+        settings.check_labels()
+    if settings.choice.precomputed:
         assert rows.given is not None
         check_kernel_matrix(rows.given[0])
-    gamma, tuning, asked_C = ask.choice.fixed_gamma(rows.X, rows.weight), None, ask.C
+    gamma, tuning, asked_C = settings.choice.fixed_gamma(rows.X, rows.weight), None, settings.C
     point: GreedyPoint | None = None  # of folds that calibration follows too
-    if ask.choice.tunes_gamma:
-        tuning, point = _tune(rows, task, ask, tell)
+    if settings.choice.tunes_gamma:
+        tuning, point = _tune(rows, task, settings, callback)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
-    elif rows.groups is not None and (ask.C is None or ask.calibrates):
-        folds = make_folds(ask.cv, ask.seed, rows, positions=ask.choice.precomputed)
-        point = GreedyObjective(rows, task, ask, folds).at(gamma)
-    kernel = ask.choice.at(gamma)
-    left_out = ask.calibrates and point is None
-    runs, centre = _grow_all(rows, task, ask, kernel, tell, left_out=left_out)
+    elif rows.groups is not None and (settings.C is None or settings.calibrates):
+        folds = make_folds(settings.cv, settings.seed, rows, positions=settings.choice.precomputed)
+        point = GreedyObjective(rows, task, settings, folds).at(gamma)
+    kernel = settings.choice.at(gamma)
+    left_out = settings.calibrates and point is None
+    runs, centre = _grow_all(rows, task, settings, kernel, callback, left_out=left_out)
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
-    _warn_of_memory(runs, ask.search.epsilon)
+    _warn_of_memory(runs, settings.search.epsilon)
 
     C, scores, best_score = asked_C, None, None
-    if ask.C is None and C is not None:  # chosen with gamma
-        runs = [run.at_C(C, ask.search.criterion) for run in runs]
+    if settings.C is None and C is not None:  # chosen with gamma
+        runs = [run.at_C(C, settings.search.criterion) for run in runs]
     elif C is None:  # chosen for all outputs; their bases stay
         if point is None:
-            scores, ties = _score_C(rows, Y, task, runs, ask.search.criterion)
+            scores, ties = _score_C(rows, Y, task, runs, settings.search.criterion)
         else:
             losses = point.losses(C_GRID)
             scores, ties = -losses.mean, -losses.tie
         best = np.lexsort((-ties, -scores))[0]
         C, best_score = float(C_GRID[best]), float(scores[best])
-        runs = [run.at_C(C, ask.search.criterion) for run in runs]
-    memory = GreedyMemory()
-    if ask.calibrates:
+        runs = [run.at_C(C, settings.search.criterion) for run in runs]
+    calibration = GreedyCalibrationData()
+    if settings.calibrates:
         assert rows.labels is not None
         if point is None:
-            outputs = _leave_one_out(rows, Y, runs, np.array([C]), ask.search.criterion)[0]
+            outputs = _leave_one_out(rows, Y, runs, np.array([C]), settings.search.criterion)[0]
             tested = np.arange(rows.n_rows)
         else:
             outputs, tested = point.out_of_fold(float(C))
         labels = rows.labels[tested].astype(np.intp)
-        memory = GreedyMemory(OutOfFold(outputs, labels, pick(rows.weight, tested)))
+        calibration = GreedyCalibrationData(OutOfFold(outputs, labels, pick(rows.weight, tested)))
 
     used = np.unique(np.concatenate([run.support for run in runs]))  # the union of all bases
     if len(used) == 0:
@@ -306,7 +306,7 @@ def fit_greedy(rows: Rows, task: Task, ask: GreedySettings, tell: Listener) -> F
         tuple(np.searchsorted(used, run.support) for run in runs),
         tuple(run.ridge(C) for run in runs),
         centre,
-        np.asarray(rows.X[np.ix_(used, support)]) if ask.choice.precomputed else None,
+        np.asarray(rows.X[np.ix_(used, support)]) if settings.choice.precomputed else None,
         scores,
         best_score,
     )
@@ -314,15 +314,15 @@ def fit_greedy(rows: Rows, task: Task, ask: GreedySettings, tell: Listener) -> F
     coef, intercept = _expand(details, solutions, len(used), runs[0].merged.system.dtype)
     return Fit(
         task,
-        (Machine(kernel, np.arange(len(runs))),),
-        support if ask.choice.precomputed else rows.X[used],
+        (OutputGroup(kernel, np.arange(len(runs))),),
+        support if settings.choice.precomputed else rows.X[used],
         coef,
         intercept,
         np.full(len(runs), C),
         gamma,
         support,
-        ask.seed,
-        memory,
+        settings.seed,
+        calibration,
         iterations=max(1, *(len(run.path.support) for run in runs)),
         tuning=tuning,
         details=details,
@@ -333,15 +333,15 @@ def fit_greedy(rows: Rows, task: Task, ask: GreedySettings, tell: Listener) -> F
 
 
 def _tune(
-    rows: Rows, task: Task, ask: GreedySettings, tell: Listener
+    rows: Rows, task: Task, settings: GreedySettings, callback: Listener
 ) -> tuple[Tuning, GreedyPoint | None]:
     """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C].
 
     Also return the models of folds that keep groups together, for probabilities.
     """
-    objective = GreedyObjective(rows, task, ask, make_folds(ask.cv, ask.seed, rows))
+    objective = GreedyObjective(rows, task, settings, make_folds(settings.cv, settings.seed, rows))
     space = Space(
-        C=ask.C,
+        C=settings.C,
         gamma_start=float(resolve_gamma("scale", rows.X, rows.weight)),
         n_features=max(1, int(rows.X.shape[1])),
         C_range=(float(C_GRID[0]), float(C_GRID[-1])),
@@ -349,10 +349,10 @@ def _tune(
         counted_rows=None if rows.labels is None else rows.n_observations(),
     )
     search = PathSearch(n_C=len(C_GRID))
-    result = search.run(objective, space, random_state=ask.seed, on_event=tell.on_event)
+    result = search.run(objective, space, random_state=settings.seed, on_event=callback.on_event)
     kept = replace(result, point=None)
     tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
-    if not ask.calibrates or (rows.groups is None and not ask.splits):
+    if not settings.calibrates or (rows.groups is None and not settings.splits):
         return tuning, None
     point = result.point  # which is not kept where others are as good
     return tuning, point if isinstance(point, GreedyPoint) else objective.at(result.gamma)
@@ -369,16 +369,16 @@ class GreedyObjective:
 
     rows: Rows
     task: Task
-    ask: GreedySettings
+    settings: GreedySettings
     folds: Folds
 
     def at(self, gamma: float | None) -> GreedyPoint:
         """Let the bases of all folds grow."""
-        folds, kernel = self.folds, self.ask.choice.at(gamma)
+        folds, kernel = self.folds, self.settings.choice.at(gamma)
         everyone = np.arange(self.rows.n_rows)
         trained = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
-        tell, data = Listener(lambda event: None), (self.task, self.ask, kernel)
-        runs = [_grow_all(self._part(t), *data, tell, v) for v, t in enumerate(trained)]
+        callback, data = Listener(lambda event: None), (self.task, self.settings, kernel)
+        runs = [_grow_all(self._part(t), *data, callback, v) for v, t in enumerate(trained)]
         return GreedyPoint(self, gamma, runs)
 
     def _part(self, train: IntArray) -> Rows:
@@ -404,11 +404,11 @@ class GreedyPoint:
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of the values ``C`` on the bases that were selected."""
-        made, truth = self.objective, self.objective.rows.truth
+        made, targets = self.objective, self.objective.rows.targets
         loss, squares, found = made.task.loss(None), SquaredError(), []
         with small_problem(made.rows.n_rows):
             for v, test in enumerate(made.folds.test):
-                own, values = truth.take(test), self._fold(v, C)
+                own, values = targets.take(test), self._fold(v, C)
                 mass = len(test) if own.weight is None else float(own.weight.sum())
                 found.append((loss(values, own), squares(values, own), mass))
         fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
@@ -433,8 +433,8 @@ class GreedyPoint:
 
     def _outputs(self, run: _Run, C: FloatArray, test: IntArray) -> FloatArray:
         """Return the outputs (c, t) of one problem for the rows of its fold."""
-        system, criterion = run.merged.system, self.objective.ask.search.criterion
-        fixed = self.objective.ask.C is not None
+        system, criterion = run.merged.system, self.objective.settings.search.criterion
+        fixed = self.objective.settings.C is not None
         paths = [run.path if fixed else run.at_C(float(value), criterion).path for value in C]
         coef = np.column_stack([path.coef for path in paths])
         intercept = np.array([path.intercept for path in paths])
@@ -502,11 +502,11 @@ def _groups(task: Task, rows: Rows) -> list[ProblemGroup]:
 
 
 def _merge_equal(
-    rows: Rows, Y: FloatArray, group: ProblemGroup, kernel: Kernel, ask: GreedySettings
+    rows: Rows, Y: FloatArray, group: ProblemGroup, kernel: Kernel, settings: GreedySettings
 ) -> _Merged:
     """Merge equal rows: their weights add up, their targets are averaged."""
     used = np.arange(rows.n_rows) if group.rows is None else group.rows
-    keys = used if ask.choice.precomputed else hash_rows(rows.X[used])
+    keys = used if settings.choice.precomputed else hash_rows(rows.X[used])
     _, first, member = np.unique(keys, return_index=True, return_inverse=True)
     weight = np.ones(len(used)) if rows.weight is None else rows.weight[used]
     total, Y = np.bincount(member, weight), Y[np.ix_(used, group.columns)]
@@ -517,12 +517,12 @@ def _merge_equal(
     system = DualSystem(
         kernel,
         X,
-        rows.row_numbers[first] if ask.choice.precomputed else X,
-        SELECTION_C if ask.C is None else ask.C,
+        rows.row_numbers[first] if settings.choice.precomputed else X,
+        SELECTION_C if settings.C is None else settings.C,
         None if np.all(total == 1.0) else np.sqrt(total),
         rows.budget,
         rows.threads,
-        ask.fit_intercept,
+        settings.fit_intercept,
     )
     return _Merged(
         group.columns,
@@ -549,26 +549,30 @@ def _first_group(rows: Rows, used: IntArray, member: IntArray) -> IntArray | Non
 def _grow_all(
     rows: Rows,
     task: Task,
-    ask: GreedySettings,
+    settings: GreedySettings,
     kernel: Kernel,
-    tell: Listener,
+    callback: Listener,
     *fold: int,
     left_out: bool = False,
 ) -> tuple[list[_Run], FloatArray]:
     """Return the runs of all outputs in their order, and what was taken off the targets."""
-    centre = rows.target_offset() if ask.fit_intercept else np.zeros(rows.n_outputs)
+    centre = rows.target_offset() if settings.fit_intercept else np.zeros(rows.n_outputs)
     Y, runs = np.asarray(rows.Y, dtype=np.float64) - centre, []
     for number, group in enumerate(_groups(task, rows)):
         if group.rows is not None and len(group.rows) == 0:
             continue  # all rows of two classes are in the fold: their problem says nothing
-        merged = _merge_equal(rows, Y, group, kernel, ask)
-        rng = np.random.default_rng([ask.seed, number, *fold])
-        runs += _grow(merged, ask, rng, tell, left_out)
+        merged = _merge_equal(rows, Y, group, kernel, settings)
+        rng = np.random.default_rng([settings.seed, number, *fold])
+        runs += _grow(merged, settings, rng, callback, left_out)
     return sorted(runs, key=lambda run: run.output), centre
 
 
 def _grow(
-    merged: _Merged, ask: GreedySettings, rng: np.random.Generator, tell: Listener, left_out: bool
+    merged: _Merged,
+    settings: GreedySettings,
+    rng: np.random.Generator,
+    callback: Listener,
+    left_out: bool,
 ) -> list[_Run]:
     """Let the bases grow [Jiao2007, eqs. (15)-(18) and (30)] until eq. (31) holds."""
     n = merged.system.n
@@ -576,11 +580,11 @@ def _grow(
         paths = greedy_paths(
             merged.system,
             merged.Y,
-            ask.search,
-            held_out=ask.held_out(n, rng, merged.groups),
+            settings.search,
+            held_out=settings.held_out(n, rng, merged.groups),
             random_state=rng,
-            on_event=tell.on_event,
-            left_out=ask.C is not None and left_out,
+            on_event=callback.on_event,
+            left_out=settings.C is not None and left_out,
         )
     listed = zip(merged.outputs.tolist(), merged.Y.T, paths, strict=True)
     return [_Run(output, y, merged, path) for output, y, path in listed]
@@ -602,13 +606,13 @@ def _score_C(
     rows: Rows, Y: FloatArray, task: Task, runs: list[_Run], criterion: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return leave-one-out scores of `C_GRID`, and minus squared errors, which decide ties."""
-    truth = replace(rows.truth, Y=Y)
+    targets = replace(rows.targets, Y=Y)
     outputs = _leave_one_out(rows, Y, runs, C_GRID, criterion)
-    losses = task.loss(None)(outputs, truth)
+    losses = task.loss(None)(outputs, targets)
     for run in runs:  # a problem's squared error is that of its own rows
         others = np.setdiff1d(np.arange(rows.n_rows), run.merged.rows)
         outputs[:, others, run.output] = Y[others, run.output]
-    return -losses, -SquaredError()(outputs, truth)
+    return -losses, -SquaredError()(outputs, targets)
 
 
 def _leave_one_out(
@@ -681,7 +685,7 @@ def truncate_fit(fit: Fit, n: int) -> Fit:
         coef=coef,
         intercept=intercept,
         support=fit.support[used],
-        memory=GreedyMemory(),  # what was left out belongs to the whole model
+        calibration=GreedyCalibrationData(),  # what was left out belongs to the whole model
         iterations=max(1, *sizes),
         details=smaller,
     )

@@ -72,7 +72,9 @@ def read_metric(metric: Any) -> Metric | Shape:
     return Metric(values)
 
 
-def metric_of(wish: Metric | Shape | None, rows: Rows, choice: KernelChoice, seed: int) -> Metric:
+def metric_of(
+    metric_option: Metric | Shape | None, rows: Rows, choice: KernelChoice, seed: int
+) -> Metric:
     """Return the map of the inputs that is asked for.
 
     A round fits a dual model to at most 2,000 rows, at a fixed C and one over the median distance
@@ -81,29 +83,31 @@ def metric_of(wish: Metric | Shape | None, rows: Rows, choice: KernelChoice, see
     no gradient: below 2,500 rows in 5 folds with a metric each, above on a quarter of the rows.
     Where the gain is not clear, or with fewer than 50 rows, the inputs stay as they are.
     """
-    if wish is None:
+    if metric_option is None:
         return IDENTITY
     d, sparse = rows.X.shape[1], is_sparse(rows.X)
-    full = wish == "full" or (
-        isinstance(wish, Metric) and wish.map is not None and wish.map.ndim == 2
+    full = metric_option == "full" or (
+        isinstance(metric_option, Metric)
+        and metric_option.map is not None
+        and metric_option.map.ndim == 2
     )
     if sparse and full:
         raise InvalidInputError(
             "A full metric makes sparse rows dense: use metric='diagonal' or an array of shape "
             "(d,), or give a dense X."
         )
-    if isinstance(wish, Metric):
-        check_length(wish, d, f"X has {d} features")
-        return wish
+    if isinstance(metric_option, Metric):
+        check_length(metric_option, d, f"X has {d} features")
+        return metric_option
     require(
         8 * (4 * d * d if full else _GRADIENTS * d) + 24 * _FITTED**2,
         rows.budget,
-        what=f"A {wish} metric of {d} features",
+        what=f"A {metric_option} metric of {d} features",
         advice="Use metric='diagonal' or None, or raise memory_budget.",
     )
     if rows.n_rows < _ENOUGH:
         return IDENTITY
-    return _Rounds(rows, choice, wish, seed).learn()
+    return _Rounds(rows, choice, metric_option, seed).learn()
 
 
 def check_length(metric: Metric, d: int, what: str) -> None:
@@ -130,7 +134,7 @@ class _Rounds:
             Y = np.asarray(rows.Y[some], dtype=np.float64)
         else:
             Y = (rows.labels[some][:, None] == np.arange(rows.labels.max() + 1)) * 1.0
-        own = pick(rows.truth.weight, some)
+        own = pick(rows.targets.weight, some)
         self.weight = np.ones(len(some)) if own is None else own / own.mean()
         centred = Y - np.average(Y, axis=0, weights=self.weight)
         spread = np.sqrt(np.average((centred**2).sum(axis=1), weights=self.weight))

@@ -43,7 +43,7 @@ def check_form(stored: str, form: str, what: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class OutputGroup:
     """A kernel, and the outputs that it serves."""
 
     kernel: Kernel
@@ -93,7 +93,7 @@ class Tuning:
         """The result, or the list of them."""
         return _one_or_all(list(self.results))
 
-    def light(self) -> Tuning:
+    def stripped(self) -> Tuning:
         """Return it without what was evaluated."""
         return replace(self, results=(), sizes=None, sample=None)
 
@@ -103,7 +103,7 @@ def _one_or_all(values: list[Any]) -> Any:
     return values if len(values) > 1 else next(iter(values), None)
 
 
-class Memory(Protocol):
+class CalibrationData(Protocol):
     """What a model remembers of its training rows, from which uncertainty follows."""
 
     def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
@@ -115,7 +115,7 @@ class Memory(Protocol):
     def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
 
-    def reduced(self, form: str, fit: Fit) -> Memory:
+    def reduced(self, form: str, fit: Fit) -> CalibrationData:
         """Return what a file of this form keeps."""
 
 
@@ -142,7 +142,7 @@ class Fit:
     ----------
     task : Classes or Numbers
         What outputs mean.
-    machines : tuple of Machine
+    output_groups : tuple of Machine
         Kernels of the outputs: one, or several where problems were tuned on their own.
     basis : array or sparse matrix of shape (m, d)
         Rows that kernels are evaluated against, after the metric; their numbers for a precomputed
@@ -156,7 +156,7 @@ class Fit:
         Rows of the training data that the basis is; -1 for given rows.
     seed : int
         What folds and samples were drawn with.
-    memory : Memory
+    calibration : CalibrationData
         What is remembered of the training rows.
     loss : str
         What the coefficients minimise.
@@ -179,7 +179,7 @@ class Fit:
     """
 
     task: Task
-    machines: tuple[Machine, ...]
+    output_groups: tuple[OutputGroup, ...]
     basis: Any
     coef: FloatArray
     intercept: FloatArray
@@ -187,7 +187,7 @@ class Fit:
     gamma: Any
     support: IntArray
     seed: int
-    memory: Memory
+    calibration: CalibrationData
     loss: str = "squared"
     solver: str = "direct"
     residual: float = 0.0
@@ -210,7 +210,7 @@ class Fit:
     @property
     def kernel(self) -> Kernel:
         """The kernel of all outputs, or of the first ones."""
-        return self.machines[0].kernel
+        return self.output_groups[0].kernel
 
     @property
     def published_C(self) -> Any:
@@ -219,9 +219,9 @@ class Fit:
 
     def expansions(self) -> Iterator[tuple[IntArray, Kernel, FloatArray, FloatArray]]:
         """Yield columns, kernel, coefficients and intercepts."""
-        for machine in self.machines:
-            columns = machine.columns
-            yield columns, machine.kernel, self.coef[:, columns], self.intercept[columns]
+        for group in self.output_groups:
+            columns = group.columns
+            yield columns, group.kernel, self.coef[:, columns], self.intercept[columns]
 
     def outputs(self, X: Any, resources: Resources) -> FloatArray:
         """Return the outputs (n, k) of rows in main memory, after the metric."""
@@ -234,10 +234,13 @@ class Fit:
         """Raise where the file that the model was loaded from left out what is asked for."""
         check_form(self.stored, form, what)
 
-    def in_form(self, form: str) -> Fit:
+    def stripped(self, form: str) -> Fit:
         """Return what a file of this form keeps."""
         if form == "all":
             return self
-        memory, tuning = self.memory.reduced(form, self), self.tuning and self.tuning.light()
+        calibration, tuning = (
+            self.calibration.reduced(form, self),
+            self.tuning and self.tuning.stripped(),
+        )
         details = None if self.details is None else self.details.reduced(form, self)
-        return replace(self, memory=memory, tuning=tuning, details=details, stored=form)
+        return replace(self, calibration=calibration, tuning=tuning, details=details, stored=form)

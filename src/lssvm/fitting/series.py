@@ -640,7 +640,7 @@ class SeriesFit:
         """The regressor, for any number of free runs side by side."""
         return FittedRegressors([self.regressor])
 
-    def in_form(self, form: str) -> SeriesFit:
+    def stripped(self, form: str) -> SeriesFit:
         """Return what a file of this form keeps, the regressor as it is."""
         if form == "all":
             return self
@@ -648,7 +648,7 @@ class SeriesFit:
         return replace(
             self,
             plan=self.plan if form == "prediction" and calibration is None else None,
-            tuning=None if self.tuning is None else self.tuning.light(),
+            tuning=None if self.tuning is None else self.tuning.stripped(),
             calibration=calibration,
             stored=form,
         )
@@ -760,24 +760,24 @@ class SeriesFit:
 
 
 def fit_series(
-    series: Sequence[Series], listed: bool, ask: SeriesSettings, tell: Listener
+    series: Sequence[Series], listed: bool, settings: SeriesSettings, callback: Listener
 ) -> SeriesFit:
     """Learn the next value from those before it [Suykens2002, section 3.5]."""
-    check_lengths(series, ask.lags, ask.exog_lags, ask.differencing)
-    layout = Layout.learn(series, ask.lags, ask.exog_lags, ask.differencing)
-    rolling = ask.validation == "rolling-origin"
-    plan = Plan.of(series, layout, ask.horizon, ask.n_origins, rolling)
-    seed, tuning = seed_of(ask.random_state), None
-    if ask.dual is not None and ask.validation != "one-step" and _is_open(ask.dual):
-        search = PathSearch(n_C=13) if ask.search is None else make_search(ask.search)
-        result = _tune(ask.dual, plan, search, seed, tell)
+    check_lengths(series, settings.lags, settings.exog_lags, settings.differencing)
+    layout = Layout.learn(series, settings.lags, settings.exog_lags, settings.differencing)
+    rolling = settings.validation == "rolling-origin"
+    plan = Plan.of(series, layout, settings.horizon, settings.n_origins, rolling)
+    seed, tuning = seed_of(settings.random_state), None
+    if settings.dual is not None and settings.validation != "one-step" and _is_open(settings.dual):
+        search = PathSearch(n_C=13) if settings.search is None else make_search(settings.search)
+        result = _tune(settings.dual, plan, search, seed, callback)
         tuning = Tuning((result,), -result.loss, result.n_evaluations)
-        ask.dual.set_params(C=result.C)
-        if KernelChoice.of(ask.dual).tunes_gamma:
-            ask.dual.set_params(gamma=result.gamma)
-    ask.regressor.fit(plan.rows, plan.targets)
+        settings.dual.set_params(C=result.C)
+        if KernelChoice.of(settings.dual).tunes_gamma:
+            settings.dual.set_params(gamma=result.gamma)
+    settings.regressor.fit(plan.rows, plan.targets)
     ends = tuple(s.at(slice(len(s) - layout.history, None)) for s in series)
-    return SeriesFit(ask.regressor, layout, ends, listed, plan.horizon, seed, plan, tuning)
+    return SeriesFit(settings.regressor, layout, ends, listed, plan.horizon, seed, plan, tuning)
 
 
 def _is_open(dual: DualRegressor) -> bool:
@@ -787,7 +787,7 @@ def _is_open(dual: DualRegressor) -> bool:
 
 
 def _tune(
-    dual: DualRegressor, plan: Plan, search: Search, seed: int, tell: Listener
+    dual: DualRegressor, plan: Plan, search: Search, seed: int, callback: Listener
 ) -> TuningResult:
     """Choose C and gamma by free runs through stretches that models have not seen."""
     choice = KernelChoice.of(dual)
@@ -810,7 +810,7 @@ def _tune(
     )
     objective = plan.objective(kernel, bool(dual.fit_intercept), resources_of(dual))
     with small_problem(len(plan.rows)):
-        result = search.run(objective, space, random_state=seed, on_event=tell.on_event)
+        result = search.run(objective, space, random_state=seed, on_event=callback.on_event)
     return replace(result, point=None)
 
 

@@ -265,12 +265,12 @@ class TunedSettings:
         }
 
     def run_search(
-        self, objective: Objective, space: Space, tell: Listener, **more: Any
+        self, objective: Objective, space: Space, callback: Listener, **more: Any
     ) -> TuningResult:
         """Search, and warn where a person has cut it short."""
-        use = {"random_state": self.seed, "on_event": tell.on_event, **more}
+        use = {"random_state": self.seed, "on_event": callback.on_event, **more}
         result = self.search.run(objective, space, **use)
-        if result.interrupted and not tell.stopped:
+        if result.interrupted and not callback.stopped:
             warnings.warn(
                 "Tuning was interrupted; the best parameters found so far are used.",
                 ConvergenceWarning,

@@ -132,7 +132,7 @@ class TableFit:
             )
         check_form(self.stored, form, what)
 
-    def in_form(self, form: str) -> TableFit:
+    def stripped(self, form: str) -> TableFit:
         """Return what a file of this form keeps.
 
         Parameters
@@ -151,7 +151,7 @@ class TableFit:
                 for m in self.members
             ),
             held_out=self.held_out[:0],
-            context=None if self.context is None else self.context.in_form(form),
+            context=None if self.context is None else self.context.stripped(form),
             stored=form,
         )
 

@@ -72,7 +72,7 @@ class TableContext:
         """One of the preparations: all are of the same raw columns."""
         return next(iter(self.prepared.values()))
 
-    def in_form(self, form: str) -> TableContext:
+    def stripped(self, form: str) -> TableContext:
         """Return what a file of this form keeps: "support" has no sets and no intervals.
 
         Parameters

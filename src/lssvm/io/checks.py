@@ -26,9 +26,9 @@ from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.table_model import TableModel
 from lssvm.fitting.configurations import Member
-from lssvm.fitting.dual import DualMemory
-from lssvm.fitting.fixed_solution import CalibrationSample, FixedDetails, FixedMemory
-from lssvm.fitting.greedy import GreedyDetails, GreedyMemory
+from lssvm.fitting.dual import DualCalibrationData
+from lssvm.fitting.fixed_solution import CalibrationSample, FixedCalibrationData, FixedDetails
+from lssvm.fitting.greedy import GreedyCalibrationData, GreedyDetails
 from lssvm.fitting.record import FORMS, Fit
 from lssvm.fitting.series import Layout, SeriesFit
 from lssvm.fitting.table import TableFit
@@ -253,11 +253,11 @@ def check_fit(
 ) -> None:
     """Raise a `ModelFileError` where the parts of a fit do not fit together."""
     need(fit.coef.ndim == 2 and len(fit.coef), "coef has no rows")
-    task, memory, details, (m, k) = fit.task, fit.memory, fit.details, fit.coef.shape
+    task, data, details, (m, k) = fit.task, fit.calibration, fit.details, fit.coef.shape
     family = type(details).__name__.removesuffix("Details")
     name = {"Fixed": "FixedSize", "Dual": ""}.get(family, family)
     wanted = f"{name}LSSV{'C' if isinstance(task, Classes) else 'R'}"
-    same = type(model).__name__ == wanted and type(memory).__name__ == f"{family}Memory"
+    same = type(model).__name__ == wanted and type(data).__name__ == f"{family}CalibrationData"
     need(same, "the record is one of another estimator")
     need(fit.stored in FORMS, "how much is stored is not known")
     check_task(task, k)
@@ -266,14 +266,14 @@ def check_fit(
     if isinstance(model, KernelClassifier):
         model._check_calibration()
     choice = model._kernel_choice()
-    kernels = [machine.kernel for machine in fit.machines]
-    if isinstance(memory, DualMemory):
-        kernels += [part.kernel for part in memory.parts]
+    kernels = [group.kernel for group in fit.output_groups]
+    if isinstance(data, DualCalibrationData):
+        kernels += [part.kernel for part in data.parts]
     for kernel in kernels:
         named = kernel.name == choice.name and not has_gamma(kernel)
         need(named, "a kernel is not the one that the parameters name")
         check_kernel(kernel, d)
-    _check_outputs([machine.columns for machine in fit.machines], k)
+    _check_outputs([group.columns for group in fit.output_groups], k)
     _check_rows("basis", fit.basis, choice)
     check_shapes(fit, basis=(m,) if choice.precomputed else (m, d))
     if choice.precomputed:
@@ -285,13 +285,13 @@ def check_fit(
     check_range(fit, -1, np.inf, "support")
     need(len(fit.support) == m or (family == "Fixed" and not len(fit.support)), "support")
     check_range(fit, 0, 2**63 - 1, "seed", "iterations")
-    if isinstance(memory, DualMemory):
-        _check_rows("X", memory.X, choice)
-        _check_dual(memory, task, d)
-    if isinstance(details, FixedDetails) and isinstance(memory, FixedMemory):
-        _check_fixed(fit, details, memory.sample, d)
-    if isinstance(details, GreedyDetails) and isinstance(memory, GreedyMemory):
-        _check_greedy(fit, details, memory, choice.precomputed)
+    if isinstance(data, DualCalibrationData):
+        _check_rows("X", data.X, choice)
+        _check_dual(data, task, d)
+    if isinstance(details, FixedDetails) and isinstance(data, FixedCalibrationData):
+        _check_fixed(fit, details, data.sample, d)
+    if isinstance(details, GreedyDetails) and isinstance(data, GreedyCalibrationData):
+        _check_greedy(fit, details, data, choice.precomputed)
     if calibration is not None:
         check_calibration(calibration, task, fit.stored)
 
@@ -321,22 +321,22 @@ def _n_classes(task: Task) -> int:
     return task.n_classes if isinstance(task, Classes) else 0
 
 
-def _check_dual(memory: DualMemory, task: Task, d: int) -> None:
+def _check_dual(data: DualCalibrationData, task: Task, d: int) -> None:
     """Check the rows of a dual model, and the systems that were solved."""
-    k, n, n_targets = task.n_outputs, memory.X.shape[0], len(memory.Y)
-    need((memory.labels is not None) == isinstance(task, Classes), "the labels do not fit")
-    need((memory.held is None) == (memory.held_rows is None), "the scores do not fit")
-    rows = n_targets if memory.labels is None else len(memory.labels)
-    held = None if memory.held is None else len(memory.held)
-    check_shapes(memory, X=(n, d), Y=(n_targets, k), labels=(rows,), weight=(rows,))
-    check_shapes(memory, held=(held, k), held_rows=(held,))
-    check_range(memory, 0, _n_classes(task) - 1, "labels")
-    check_range(memory, 0, rows - 1, "held_rows")
-    check_positive(memory, "weight")
-    if memory.parts:
-        _check_outputs([part.columns for part in memory.parts], k)
+    k, n, n_targets = task.n_outputs, data.X.shape[0], len(data.Y)
+    need((data.labels is not None) == isinstance(task, Classes), "the labels do not fit")
+    need((data.held_out is None) == (data.held_out_rows is None), "the scores do not fit")
+    rows = n_targets if data.labels is None else len(data.labels)
+    held = None if data.held_out is None else len(data.held_out)
+    check_shapes(data, X=(n, d), Y=(n_targets, k), labels=(rows,), weight=(rows,))
+    check_shapes(data, held_out=(held, k), held_out_rows=(held,))
+    check_range(data, 0, _n_classes(task) - 1, "labels")
+    check_range(data, 0, rows - 1, "held_out_rows")
+    check_positive(data, "weight")
+    if data.parts:
+        _check_outputs([part.columns for part in data.parts], k)
         need(n == n_targets == rows, "the rows do not fit")
-    for part in memory.parts:
+    for part in data.parts:
         check_positive(part, "C")
         check_shapes(part, rows=(None,))
         check_range(part, 0, n - 1, "rows")
@@ -369,17 +369,17 @@ def _check_fixed(fit: Fit, details: FixedDetails, sample: CalibrationSample | No
     check_range(details, 0, np.inf, "n_prototypes", "peak_memory")
     if sample is not None:
         need((sample.labels is not None) == classes, "the labels of the sample do not fit")
-        rows = sample.X is not None or (classes and sample.held is not None)
+        rows = sample.X is not None or (classes and sample.held_out is not None)
         need(rows, "the rows of the sample are missing")
         check_order(sample, "keys")
         n = len(sample.keys)
-        check_shapes(sample, Y=(n, k), X=(n, d), held=(n, k), labels=(n,), weight=(n,))
+        check_shapes(sample, Y=(n, k), X=(n, d), held_out=(n, k), labels=(n,), weight=(n,))
         check_range(sample, 0, _n_classes(task) - 1, "labels")
         check_range(sample, 0, np.inf, "weight")
 
 
 def _check_greedy(
-    fit: Fit, details: GreedyDetails, memory: GreedyMemory, precomputed: bool
+    fit: Fit, details: GreedyDetails, data: GreedyCalibrationData, precomputed: bool
 ) -> None:
     """Check the runs of a greedy model, one for every output."""
     m, k = fit.coef.shape
@@ -395,7 +395,7 @@ def _check_greedy(
         check_range(path, 0, np.inf, "support")
         need(places.shape == ridges.shape == (s,) and path.left_out is None, "a run does not fit")
         need(np.all((places >= 0) & (places < m)) and np.all(ridges >= 0), "a run does not fit")
-    if (scores := memory.left_out) is not None:
+    if (scores := data.held_out) is not None:
         n = len(scores.labels)
         check_shapes(scores, scores=(n, k), labels=(n,), weight=(n,))
         check_range(scores, 0, _n_classes(fit.task) - 1, "labels")

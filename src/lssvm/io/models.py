@@ -90,7 +90,7 @@ def write_model(model: Estimator, keep: str) -> Model:
     if not hasattr(model, "record_"):
         return stored
     if isinstance(model, NARX):
-        series, inner = model.record_.in_form(keep), model.record_.regressor
+        series, inner = model.record_.stripped(keep), model.record_.regressor
         assert isinstance(inner, KernelEstimator)  # as `estimator` was
         regressor: Any = write_model(inner, keep)
         return replace(stored, record=replace(series, regressor=regressor))
@@ -98,7 +98,7 @@ def write_model(model: Estimator, keep: str) -> Model:
     stored = replace(stored, n_features=int(model.n_features_in_), feature_names=names)
     if isinstance(model, TableModel):
         return replace(stored, record=_table_record(model, keep))
-    ready, fit = getattr(model, "preparation_", None), model.record_.in_form(keep)
+    ready, fit = getattr(model, "preparation_", None), model.record_.stripped(keep)
     return replace(
         stored,
         preparation=None if ready is None else ready.to_dict(),
@@ -119,7 +119,7 @@ def _table_record(model: TableModel, keep: str) -> TableFit:
                 f"{printable(encoding.zone)}, which a model file cannot hold: give them a zone "
                 "with a name, such as 'Europe/Brussels', or hours from UTC, such as 'UTC+01:00'."
             )
-    return fit.in_form(keep)
+    return fit.stripped(keep)
 
 
 def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]:
@@ -150,7 +150,7 @@ def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]
 
 def _calibration(model: KernelEstimator, kept: Fit) -> Probabilities | Residuals | None:
     """Return what has to be computed now, because the rows that it rests on are not kept."""
-    if kept.memory is model.record_.memory:  # as it is: computed when first asked for
+    if kept.calibration is model.record_.calibration:  # as it is: computed when first asked for
         return None
     with suppress(InvalidInputError, MemoryBudgetError):  # then there is none after loading either
         if isinstance(model, KernelClassifier) and model.calibration is not None:

@@ -132,14 +132,14 @@ _RECORDS: dict[str, type[Any]] = {
     "StoredTransformer": StoredTransformer,
     # what a fit leaves
     "Fit": record.Fit,
-    "Machine": record.Machine,
+    "OutputGroup": record.OutputGroup,
     "Tuning": record.Tuning,
     "TuningResult": tuning.TuningResult,
     "DualDetails": dual.DualDetails,
-    "DualMemory": dual.DualMemory,
+    "DualCalibrationData": dual.DualCalibrationData,
     "DualPart": dual.DualPart,
     "FixedDetails": fixed_solution.FixedDetails,
-    "FixedMemory": fixed_solution.FixedMemory,
+    "FixedCalibrationData": fixed_solution.FixedCalibrationData,
     "CalibrationSample": fixed_solution.CalibrationSample,
     "Moments": moments.Moments,
     "NystromMap": moments.NystromMap,
@@ -150,7 +150,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Pruned": pruning.Pruned,
     "PruneStep": pruning.PruneStep,
     "GreedyDetails": greedy_fit.GreedyDetails,
-    "GreedyMemory": greedy_fit.GreedyMemory,
+    "GreedyCalibrationData": greedy_fit.GreedyCalibrationData,
     "GreedyPath": greedy.GreedyPath,
     "OutOfFold": uncertainty.OutOfFold,
     # time series
@@ -226,8 +226,8 @@ _NAN = {
     "Fit": "residual",
     "Tuning": "best_score",
     "TuningResult": "C gamma loss seconds",
-    "DualMemory": "held",
-    "CalibrationSample": "held",
+    "DualCalibrationData": "held_out",
+    "CalibrationSample": "held_out",
     "Selection": "entropy_trace",
     "Bandwidth": "value",
     "SparsityPath": "mean std_error C constant",
@@ -247,7 +247,9 @@ _UNNAMED = {"Model": "parameters record", "StoredPipeline": "model"}
 
 _Encoding = encodings.NumberEncoding | encodings.LevelEncoding | encodings.DateEncoding
 _TYPES: dict[str, Any] = {
-    "Memory": dual.DualMemory | fixed_solution.FixedMemory | greedy_fit.GreedyMemory,
+    "CalibrationData": dual.DualCalibrationData
+    | fixed_solution.FixedCalibrationData
+    | greedy_fit.GreedyCalibrationData,
     "Calibrator": uncertainty.Isotonic | uncertainty.Sigmoid,
     "Encoding": _Encoding,
     "Regressor": Model,

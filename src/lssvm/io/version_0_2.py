@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-RECORDS: dict[str, str] = {}
+RECORDS: dict[str, str] = {
+    "Machine": "OutputGroup",
+    "DualMemory": "DualCalibrationData",
+    "FixedMemory": "FixedCalibrationData",
+    "GreedyMemory": "GreedyCalibrationData",
+}
 """Names of records in version 0.2, and their names today."""
 
-FIELDS: dict[str, dict[str, str]] = {}
+FIELDS: dict[str, dict[str, str]] = {
+    "Fit": {"machines": "output_groups", "memory": "calibration"},
+    "DualMemory": {"held": "held_out", "held_rows": "held_out_rows"},
+    "CalibrationSample": {"held": "held_out"},
+    "GreedyMemory": {"left_out": "held_out"},
+}
 """For records, by their names in version 0.2: names of fields, and their names today."""
 
 CONVERTED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}

@@ -14,7 +14,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import Folds, hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.solvers import DualSystem
-from lssvm.tasks import RowLoss, Truth
+from lssvm.tasks import RowLoss, Targets
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.objective import Group
 
@@ -72,9 +72,9 @@ class Prune:
 class WrongSides(RowLoss):
     """Share of the binary problems of a row whose output lies on the wrong side of zero."""
 
-    def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+    def rows(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the share of each row, shape (c, t)."""
-        return np.asarray(np.mean((outputs > 0) != (truth.Y > 0)[None], axis=2))
+        return np.asarray(np.mean((outputs > 0) != (targets.Y > 0)[None], axis=2))
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,14 @@ def prune(
     count = np.ones(system.n) if weight is None else np.asarray(weight, dtype=np.float64)
     unit = _equal_observations(system, Y)
     tested = np.unique(np.concatenate(folds.test))  # a splitter may leave rows out
-    truth, mass = Truth(Y[tested]), count[tested]
+    targets, mass = Targets(Y[tested]), count[tested]
 
     def mean(losses: FloatArray) -> float:
         return float(np.average(losses, weights=mass))
 
     def losses_of(system: DualSystem, rows: IntArray) -> FloatArray:
         outputs = _out_of_fold(system, Y, folds, rows, loss)[tested]
-        return np.asarray(loss.rows(outputs[None], truth)[0])
+        return np.asarray(loss.rows(outputs[None], targets)[0])
 
     reference = losses_of(system, rows)
     steps = [PruneStep(system.n, mean(reference), 1.0)]
@@ -181,7 +181,7 @@ def _out_of_fold(
 ) -> FloatArray:
     """Predict every row by the model of the kept rows outside its fold, shape (n, k)."""
     group = Group(np.arange(Y.shape[1]), rows)
-    objective = DualObjective(lambda _: system.kernel, system, Truth(Y), folds, loss, [group])
+    objective = DualObjective(lambda _: system.kernel, system, Targets(Y), folds, loss, [group])
     predictions = objective.at(None).predictions(np.array([system.C]))
     out = np.full(Y.shape, np.nan)
     for test, values in zip(folds.test, predictions, strict=True):

@@ -7,7 +7,7 @@ from lssvm.tasks.losses import (
     RowLoss,
     ScorerLoss,
     SquaredError,
-    Truth,
+    Targets,
 )
 from lssvm.tasks.targets import Classes, ClassTable, Numbers
 
@@ -24,6 +24,6 @@ __all__ = [
     "RowLoss",
     "ScorerLoss",
     "SquaredError",
+    "Targets",
     "Task",
-    "Truth",
 ]

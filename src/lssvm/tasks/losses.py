@@ -1,7 +1,7 @@
-"""How outputs of rows that were left out are judged: losses of rows, and scikit-learn's scorers.
+"""How held-out outputs are scored: losses of rows, and scikit-learn's scorers.
 
-A loss holds no data. What it compares outputs with is a `Truth`: targets, class numbers and weights
-of the same rows, wherever they are (arrays of NumPy, or of a device). Scores that differ by
+A loss holds no data. What it compares outputs with are `Targets`: numbers, class numbers and
+weights of the same rows, wherever they are (arrays of NumPy, or of a device). Scores that differ by
 rounding alone are tied.
 """
 
@@ -46,7 +46,7 @@ def tie_scores(scores: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class Targets:
     """What is known of some rows."""
 
     Y: Array
@@ -55,16 +55,16 @@ class Truth:
     sample_weight: FloatArray | None = None
     X: Any = None
 
-    def take(self, rows: IntArray) -> Truth:
+    def take(self, rows: IntArray) -> Targets:
         """Return what is known of some of the rows."""
         columns = (self.Y, self.labels, self.weight, self.sample_weight, self.X)
-        return Truth(*(pick(column, rows) for column in columns))
+        return Targets(*(pick(column, rows) for column in columns))
 
 
 class Loss(Protocol):
     """From the outputs of c models on t rows to c numbers; lower is better."""
 
-    def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
+    def __call__(self, outputs: Array, targets: Targets) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""
 
 
@@ -72,13 +72,13 @@ class Loss(Protocol):
 class RowLoss(Protocol):
     """A loss that is a mean over rows, so that sums over blocks of rows are enough."""
 
-    def __call__(self, outputs: Array, truth: Truth) -> FloatArray:
+    def __call__(self, outputs: Array, targets: Targets) -> FloatArray:
         """Return the losses (c,) of outputs of shape (c, t, k)."""
-        values, weight = self.rows(outputs, truth), truth.weight
+        values, weight = self.rows(outputs, targets), targets.weight
         mean = values.mean(axis=1) if weight is None else values @ weight / weight.sum()
         return self.finish(np.asarray(mean))
 
-    def rows(self, outputs: Array, truth: Truth) -> Array:
+    def rows(self, outputs: Array, targets: Targets) -> Array:
         """Return a number for each row, shape (c, t)."""
 
     def finish(self, mean: FloatArray) -> FloatArray:
@@ -90,20 +90,20 @@ class RowLoss(Protocol):
 class SquaredError(RowLoss):
     """Mean squared error over rows and outputs."""
 
-    def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+    def rows(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the mean squares of each row, shape (c, t)."""
         xp = get_namespace(outputs)
-        return xp.mean((outputs - truth.Y[None, ...]) ** 2, axis=2)  # type: ignore[no-any-return]
+        return xp.mean((outputs - targets.Y[None, ...]) ** 2, axis=2)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class AbsoluteError(RowLoss):
     """Mean absolute error over rows and outputs: a few wrong targets do not decide."""
 
-    def rows(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+    def rows(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the mean absolute errors of each row, shape (c, t)."""
         xp = get_namespace(outputs)
-        return xp.mean(xp.abs(outputs - truth.Y[None, ...]), axis=2)  # type: ignore[no-any-return]
+        return xp.mean(xp.abs(outputs - targets.Y[None, ...]), axis=2)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +112,12 @@ class Misclassification(RowLoss):
 
     decide: Callable[[Array], Array]
 
-    def rows(self, outputs: Array, truth: Truth) -> Array:
+    def rows(self, outputs: Array, targets: Targets) -> Array:
         """Return 1 where a row is right, shape (c, t)."""
         xp = get_namespace(outputs)
         c, t, k = outputs.shape
         decided = xp.reshape(self.decide(xp.reshape(outputs, (c * t, k))), (c, t))
-        labels = xp.astype(truth.labels, decided.dtype)[None, :]
+        labels = xp.astype(targets.labels, decided.dtype)[None, :]
         return xp.astype(decided == labels, outputs.dtype)
 
     def finish(self, mean: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ class Answering(Protocol):
     def scores(self, raw: Any) -> Any:
         """Return decision values from outputs (t, k)."""
 
-    def truth_of(self, truth: Truth) -> Any:
+    def truth_of(self, targets: Targets) -> Any:
         """Return the targets as the caller gave them."""
 
 
@@ -182,12 +182,12 @@ class ScorerLoss:
             )
         self.task = task
 
-    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+    def __call__(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the losses (c,)."""
         losses = np.empty(len(outputs))
-        y = self.task.truth_of(truth)
-        X = np.arange(len(truth.Y))[:, None] if truth.X is None else truth.X
-        extra = {} if truth.sample_weight is None else {"sample_weight": truth.sample_weight}
+        y = self.task.truth_of(targets)
+        X = np.arange(len(targets.Y))[:, None] if targets.X is None else targets.X
+        extra = {} if targets.sample_weight is None else {"sample_weight": targets.sample_weight}
         for i, raw in enumerate(outputs):
             if not np.all(np.isfinite(raw)):
                 losses[i] = np.inf

@@ -20,7 +20,7 @@ from lssvm.tasks.losses import (
     Misclassification,
     ScorerLoss,
     SquaredError,
-    Truth,
+    Targets,
 )
 
 
@@ -59,9 +59,9 @@ class Numbers:
         """Return what a scorer may ask for beside predictions: the outputs."""
         return raw
 
-    def truth_of(self, truth: Truth) -> FloatArray:
+    def truth_of(self, targets: Targets) -> FloatArray:
         """Return targets as scorers take them."""
-        return np.asarray(truth.Y[:, 0] if self.n_outputs == 1 else truth.Y)
+        return np.asarray(targets.Y[:, 0] if self.n_outputs == 1 else targets.Y)
 
     def check_outputs(self, Y: FloatArray) -> FloatArray:
         """Return targets of further rows, of shape (n, k)."""
@@ -87,8 +87,8 @@ class _Centred:
     def scores(self, raw: FloatArray) -> FloatArray:
         return raw + self.centre
 
-    def truth_of(self, truth: Truth) -> FloatArray:
-        return self.task.truth_of(replace(truth, Y=truth.Y + self.centre))
+    def truth_of(self, targets: Targets) -> FloatArray:
+        return self.task.truth_of(replace(targets, Y=targets.Y + self.centre))
 
 
 _CHUNK = 65_536  # rows looked at at a time
@@ -272,9 +272,9 @@ class Classes:
         counts = self.decoding == "hamming" or (self.decoding is None and not self.code.shares_rows)
         return None if counts and self.code.n_problems > 1 else words
 
-    def truth_of(self, truth: Truth) -> AnyArray:
+    def truth_of(self, targets: Targets) -> AnyArray:
         """Return the labels of rows as scorers take them."""
-        return np.asarray(self.classes[truth.labels])
+        return np.asarray(self.classes[targets.labels])
 
     def loss(self, scoring: Any, loss: str = "squared") -> Loss:
         """Return what tuning minimises."""

@@ -106,7 +106,7 @@ class CirculantPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C."""
         exact = self.objective.exact
-        return exact.judge.losses_in_passes(self.predictions, C, exact.system.budget)
+        return exact.scorer.losses_in_passes(self.predictions, C, exact.system.budget)
 
     def predictions(self, C: FloatArray) -> Predictions:
         """Return the out-of-fold predictions of all candidates C (c,)."""

@@ -30,8 +30,8 @@ from lssvm.kernels import Kernel, Linear, Precomputed
 from lssvm.solvers import DualSystem
 from lssvm.solvers.base import relative_residual
 from lssvm.solvers.exact import BorderedPath, EigenState, eigen_state, leave_folds_out
-from lssvm.tasks import Loss, RowLoss, Truth
-from lssvm.tuning.objective import FoldTargets, FoldTruth, Group, Losses, Predictions
+from lssvm.tasks import Loss, RowLoss, Targets
+from lssvm.tuning.objective import FoldScorer, FoldTargets, Group, Losses, Predictions
 
 _CHUNK = 4_000_000  # numbers in the largest temporary of a fold
 
@@ -42,7 +42,7 @@ class DualObjective:
 
     kernel: Callable[[float | None], Kernel]
     system: DualSystem
-    truth: Truth
+    targets: Targets
     folds: Folds
     loss: Loss
     groups: Sequence[Group]
@@ -52,7 +52,7 @@ class DualObjective:
     def solved_for(self) -> tuple[FloatArray, Sequence[Group]]:
         """The targets that systems are solved for, and their groups."""
         if self.per_fold is None or not self.per_fold.fisher:
-            return np.asarray(self.truth.Y, dtype=np.float64), self.groups
+            return np.asarray(self.targets.Y, dtype=np.float64), self.groups
         return self.per_fold.indicators(self.groups)
 
     def combine(self, out: Predictions) -> Predictions:
@@ -62,11 +62,11 @@ class DualObjective:
         return self.per_fold.combine(out, self.groups, self.solved_for[1])
 
     @cached_property
-    def judge(self) -> FoldTruth:
+    def scorer(self) -> FoldScorer:
         """What predictions are compared with."""
-        truth = replace(self.truth, X=None) if isinstance(self.loss, RowLoss) else self.truth
-        trained = None if self.per_fold is None else self.per_fold.truth(self.folds)
-        return FoldTruth(truth, self.folds, self.loss, trained)
+        targets = replace(self.targets, X=None) if isinstance(self.loss, RowLoss) else self.targets
+        trained = None if self.per_fold is None else self.per_fold.targets(self.folds)
+        return FoldScorer(targets, self.folds, self.loss, trained)
 
     @cached_property
     def root_weights(self) -> list[tuple[IntArray, FloatArray | None]]:
@@ -151,7 +151,9 @@ class DualPoint:
         for part in self.parts:
             if len(C) > 1:
                 _ = part.state
-        return self.objective.judge.losses_in_passes(self._predict, C, self.objective.system.budget)
+        return self.objective.scorer.losses_in_passes(
+            self._predict, C, self.objective.system.budget
+        )
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from lssvm.solvers.primal import (
     mean_squared_error,
     output_errors,
 )
-from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Truth
+from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Targets
 from lssvm.tuning.objective import Losses, pools
 
 
@@ -253,11 +253,11 @@ class FixedSizePoint:
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
         tested = list(self.rows.outputs(self._held(models)))
         if self._pooled:
-            outputs, truths = zip(*tested, strict=True)
-            tested = [(np.concatenate(outputs, axis=1), _joined(truths))]
+            outputs, all_targets = zip(*tested, strict=True)
+            tested = [(np.concatenate(outputs, axis=1), _joined(all_targets))]
         losses = [
-            loss(outputs, truth) if len(truth.Y) else np.zeros(len(outputs))
-            for outputs, truth in tested
+            loss(outputs, targets) if len(targets.Y) else np.zeros(len(outputs))
+            for outputs, targets in tested
         ]
         return np.stack(losses, 1)
 
@@ -283,8 +283,8 @@ class FixedSizePoint:
         return Losses.joined([self._all_rows(self.left_out_outputs(C[p], columns)) for p in parts])
 
     def _all_rows(self, outputs: FloatArray) -> Losses:
-        truth = self.rows.sample.truth
-        loss, tie = self.objective.loss(outputs, truth), SquaredError()(outputs, truth)
+        targets = self.rows.sample.targets
+        loss, tie = self.objective.loss(outputs, targets), SquaredError()(outputs, targets)
         return Losses.single(loss, tie)
 
     # -- problems that do not share rows: each chooses its own C -------------------------------
@@ -305,7 +305,7 @@ class FixedSizePoint:
         for columns in groups:
             outputs = self.left_out_outputs(grid, columns)
             used = np.flatnonzero(Y[:, columns[0]])
-            own = Truth(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
+            own = Targets(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
             tie = SquaredError()(outputs[:, used], own)
             best = int(np.argmin(np.where(np.isfinite(tie), tie, np.inf)))
             self.C_of[columns], out[:, :, columns] = grid[best], outputs[best]
@@ -365,13 +365,13 @@ def _constant_error(test: Moments, n: int) -> FloatArray:
     return np.full(n, float(np.mean(to_numpy(test.squares))) / test.weight)
 
 
-def _joined(truths: tuple[Truth, ...]) -> Truth:
+def _joined(all_targets: tuple[Targets, ...]) -> Targets:
     def join(name: str) -> FloatArray | None:
-        parts = [getattr(truth, name) for truth in truths]
+        parts = [getattr(targets, name) for targets in all_targets]
         return None if parts[0] is None else join_rows(parts)
 
     names = ("Y", "labels", "weight", "sample_weight", "X")
-    return Truth(**{name: join(name) for name in names})
+    return Targets(**{name: join(name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -380,11 +380,11 @@ class BinaryErrors(RowLoss):
 
     columns: tuple[int, ...]
 
-    def rows(self, outputs: Array, truth: Truth) -> Array:
+    def rows(self, outputs: Array, targets: Targets) -> Array:
         """Return 1 where a row of a problem is on the wrong side, shape (c q, t)."""
         xp, q = get_namespace(outputs), len(self.columns)
         index = xp.asarray(self.columns, device=device(outputs))
-        Y = xp.permute_dims(xp.take(truth.Y, index, axis=1), (1, 0))  # (q, t)
+        Y = xp.permute_dims(xp.take(targets.Y, index, axis=1), (1, 0))  # (q, t)
         t = int(outputs.shape[1])
         products = xp.reshape(outputs, (-1, q, t)) * Y[None, ...]
         wrong = (products <= 0) & (Y != 0)[None, ...]
@@ -490,10 +490,10 @@ class SeparateObjective:
     def _left_out(
         self, point: FixedSizePoint, C: FloatArray, group: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        truth = point.rows.sample.truth
-        Y = np.asarray(truth.Y)[:, group]
+        targets = point.rows.sample.targets
+        Y = np.asarray(targets.Y)[:, group]
         used = np.arange(len(Y)) if self.objective.task is None else np.flatnonzero(Y[:, 0])
-        weight = np.ones(len(Y)) if truth.weight is None else truth.weight
+        weight = np.ones(len(Y)) if targets.weight is None else targets.weight
         weight, Y = weight[used] / weight[used].sum(), Y[used]
         squares, wrong = [], []
         for part in slices(len(C), point.rows.sample.outputs_at_once(len(C))):

@@ -19,7 +19,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray, pick, times
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import Folds
-from lssvm.tasks import Classes, ClassTable, Loss, RowLoss, SquaredError, Truth
+from lssvm.tasks import Classes, ClassTable, Loss, RowLoss, SquaredError, Targets
 
 POOL_ABOVE = 50
 """With more folds than this losses that are means over rows are pooled into one."""
@@ -211,19 +211,19 @@ class Predictions:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldTruth:
+class FoldScorer:
     """What out-of-fold predictions are compared with."""
 
-    truth: Truth
+    targets: Targets
     folds: Folds
     loss: Loss
-    trained: Truth | None = None
+    trained: Targets | None = None
 
     def losses_in_passes(
         self, predict: Callable[[FloatArray], Predictions], C: FloatArray, budget: int
     ) -> Losses:
         """Return the losses of a path of C; several passes if predictions would not fit."""
-        n, k = self.truth.Y.shape
+        n, k = self.targets.Y.shape
         at_once = max(1, int(0.1 * budget) // (8 * n * (4 * k + 4)))
         pieces = [
             self.losses(predict(np.asarray(C[i : i + at_once], dtype=float)))
@@ -242,11 +242,11 @@ class FoldTruth:
             tie = squares(out.values, trained)
         else:
             spans = [slice(*ends) for ends in zip(out.starts[:-1], out.starts[1:], strict=True)]
-            truths = [self._known(rows, span) for rows, span in zip(tests, spans, strict=True)]
+            all_targets = [self._known(rows, span) for rows, span in zip(tests, spans, strict=True)]
             parts = [out.values[:, span] for span in spans]
-            both = list(zip(parts, truths, strict=True))
+            both = list(zip(parts, all_targets, strict=True))
             losses = np.stack([loss(part, known) for part, (known, _) in both], 1)
-            mass = np.array([_mass(known) for known, _ in truths])
+            mass = np.array([_mass(known) for known, _ in all_targets])
             share = mass / mass.sum()
             tie = np.stack([squares(part, trained) for part, (_, trained) in both], 1) @ share
             if not isinstance(loss, RowLoss):
@@ -255,17 +255,17 @@ class FoldTruth:
         losses[~finite] = np.inf
         return Losses(losses, share, np.where(finite, tie, np.inf))
 
-    def _known(self, rows: IntArray, span: slice) -> tuple[Truth, Truth]:
+    def _known(self, rows: IntArray, span: slice) -> tuple[Targets, Targets]:
         """Return what the loss and the squared error compare some rows with."""
-        known = self.truth.take(rows)
+        known = self.targets.take(rows)
         if self.trained is None:
             return known, known
         Y = self.trained.Y[span]
-        return replace(known, Y=Y), Truth(Y, known.labels, pick(self.trained.weight, span))
+        return replace(known, Y=Y), Targets(Y, known.labels, pick(self.trained.weight, span))
 
 
-def _mass(truth: Truth) -> float:
-    return float(len(truth.Y) if truth.weight is None else truth.weight.sum())
+def _mass(targets: Targets) -> float:
+    return float(len(targets.Y) if targets.weight is None else targets.weight.sum())
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ class FoldTargets:
                 values[:, places[:, None], group.columns] = product
         return Predictions(values, out.starts)
 
-    def truth(self, folds: Folds) -> Truth:
+    def targets(self, folds: Folds) -> Targets:
         """Return targets and weights of the test rows as their folds have them, fold by fold."""
         rows = np.concatenate(folds.test)
         table_of = np.repeat(self.fold, [len(test) for test in folds.test])
@@ -373,7 +373,7 @@ class FoldTargets:
         labels = self.labels[rows]
         own = pick(self.sample_weight, rows)
         weight = times(own, factors[table_of, labels] if np.any(factors != 1.0) else None)
-        return Truth(targets[table_of, labels], labels, weight)
+        return Targets(targets[table_of, labels], labels, weight)
 
 
 SPECTRAL = ("evidence", "gcv", "rk")

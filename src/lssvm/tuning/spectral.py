@@ -36,7 +36,7 @@ from lssvm.solvers import CirculantSolver, DualSystem
 from lssvm.solvers.circulant import Circulant, Lattice, lay_rows
 from lssvm.solvers.exact import EigenState, eigen_state
 from lssvm.solvers.primal import primal_system
-from lssvm.tasks import Loss, SquaredError, Truth
+from lssvm.tasks import Loss, SquaredError, Targets
 from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.objective import SPECTRAL, Group, Losses
@@ -294,12 +294,12 @@ class CodedSquaredError:
     A problem is judged by the rows that it has a target for: those where that is not zero.
     """
 
-    def __call__(self, outputs: FloatArray, truth: Truth) -> FloatArray:
+    def __call__(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the mean squared error of each candidate, shape (c,)."""
-        mass = (truth.Y != 0).astype(float)
-        if truth.weight is not None:
-            mass *= truth.weight[:, None]
-        errors = ((outputs - truth.Y[None]) ** 2 * mass).sum(axis=1)  # (c, k)
+        mass = (targets.Y != 0).astype(float)
+        if targets.weight is not None:
+            mass *= targets.weight[:, None]
+        errors = ((outputs - targets.Y[None]) ** 2 * mass).sum(axis=1)  # (c, k)
         total = mass.sum(axis=0)
         return np.asarray((errors[:, total > 0] / total[total > 0]).mean(axis=1))
 
@@ -330,9 +330,9 @@ def criterion_objective(
     """Return the objective that a criterion's name stands for."""
     if scoring != "press":
         return SpectralObjective(scoring, kernel, system, Y, groups)
-    truth = Truth(Y, weight=None if system.root_weight is None else system.root_weight**2)
+    targets = Targets(Y, weight=None if system.root_weight is None else system.root_weight**2)
     folds, loss = press_folds(system, positions), press_loss(groups)
-    return DualObjective(kernel, system, truth, folds, loss, groups)
+    return DualObjective(kernel, system, targets, folds, loss, groups)
 
 
 def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray) -> Terms:
@@ -384,7 +384,7 @@ class FixedCriterionObjective:
         if self.name != "rk":
             return None
         sample = self.objective.rows.sample
-        X, Y, weight = sample.X, np.asarray(sample.Y), sample.truth.weight
+        X, Y, weight = sample.X, np.asarray(sample.Y), sample.targets.weight
         used = Y != 0 if self.objective.task is not None else np.ones(Y.shape, dtype=bool)
         each = [
             noise_variance(X[rows], Y[rows, j : j + 1], pick(weight, rows))
