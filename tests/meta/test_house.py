@@ -10,8 +10,13 @@ from tests.meta.tree import package_sources
 
 import lssvm
 
-MOST_CLASSES = 3
-MOST_UNSEEN = 25
+# Limits that only go down: who improves a number writes the new one here. In brackets the aim.
+MOST_FILES = 196  # (175)
+MOST_LINES = 39_900  # (33,000) without docstrings, comments and empty lines
+MOST_ASKED = 106  # getattr and hasattr in the command line and the report
+MOST_CLASSES = 3  # of ours in a resolution order
+MOST_UNSEEN = 20  # (15) parameters typed Any where a model is meant
+_WITH_TEXTS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MEANT = {"estimator", "fit", "fitted", "model", "problem", "record"}
 
 ESTIMATORS = [
@@ -30,6 +35,52 @@ def unseen_parameters(source: str) -> list[str]:
         for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
         if one.arg in MEANT and isinstance(one.annotation, ast.Name) and one.annotation.id == "Any"
     ]
+
+
+def code_lines(source: str) -> int:
+    """Return the number of lines that are no docstring, no comment and not empty."""
+    texts: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        for one in getattr(node, "body", None) if isinstance(node, _WITH_TEXTS) else ():
+            if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
+                texts.update(range(one.lineno, (one.end_lineno or one.lineno) + 1))
+    lines = enumerate(source.splitlines(), start=1)
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in texts
+        for number, line in lines
+    )
+
+
+def asked(source: str) -> int:
+    """Return how often a source asks what an object has."""
+    return sum(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("getattr", "hasattr")
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def test_the_house_is_no_larger_than_it_was():
+    sources = package_sources()
+    assert len(sources) <= MOST_FILES
+    assert sum(code_lines(source) for source in sources.values()) <= MOST_LINES
+
+
+def test_lines_of_code_are_counted_without_texts():
+    text = '"""Text\n\nover lines."""\n# comment\n\nX = 1\n"""Of X."""\n'
+    source = f'{text}\ndef f():\n    "Text."\n    return X\n'
+    assert code_lines(source) == 3
+
+
+def test_readers_of_records_ask_no_more_than_they_did():
+    readers = [
+        source
+        for module, source in package_sources().items()
+        if module.split(".")[1:2] in (["cli"], ["report"])
+    ]
+    assert readers and sum(map(asked, readers)) <= MOST_ASKED
+    assert asked("getattr(a, 'b'); hasattr(a, 'b'); a.getattr(1)") == 2
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda kind: kind.__name__)
