@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lssvm.data.raw import Schema
     from lssvm.reductions import FixedSizeL0
 
-_TYPES = {"number": "number", "boolean": "number", "category": "text", "date": "text"}
+_TYPES = {"number": "number", "category": "text"}
 
 
 class Model(Protocol):
@@ -86,7 +86,8 @@ def column_types(model: Model) -> dict[str, str]:
     """Return how the columns of a model are to be read from CSV."""
     if hasattr(model, "preparation_"):
         schema = model.preparation_.schema
-        return dict(zip(schema.names, schema.kinds, strict=True))
+        pairs = zip(schema.names, schema.kinds, strict=True)
+        return {name: kind for name, kind in pairs if kind in ("number", "text")}
     ready = prepared_table(model)
     columns = () if ready is None else ready.columns
     return {column.name: _TYPES[column.kind] for column in columns if column.kind in _TYPES}
@@ -136,14 +137,8 @@ def as_given(model: Model, block: Any, schema: Schema) -> Any:
 
 
 def as_columns(block: Any, schema: Schema) -> Any:
-    """Return the columns of raw rows as an Arrow table; dates are text."""
-    import pyarrow as pa
-
-    found = dict(zip(schema.numbers, block.numbers.T, strict=True))
-    for name, text in zip(schema.texts, block.texts, strict=True):
-        levels = pa.array([*text.levels, None], pa.string())
-        found[name] = levels.take(pa.array(text.codes % len(levels)))
-    return pa.table({name: found[name] for name in schema.names})
+    """Return the columns of raw rows, typed as they are in the files."""
+    return block.table(schema)
 
 
 def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:

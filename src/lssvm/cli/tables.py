@@ -24,7 +24,7 @@ from lssvm.cli.options import Columns, Reading
 from lssvm.data import CsvOptions, Scan, scan
 from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
 from lssvm.data.csv_files import DELIMITERS, CsvFile
-from lssvm.data.raw import check_rows
+from lssvm.data.raw import SCANNED, check_rows
 from lssvm.data.scanning import ending, find_files
 from lssvm.data.sheets import check_names
 
@@ -39,7 +39,7 @@ class Table:
     ----------
     path : str
     kinds : mapping from str to str
-        For every column "number" or "text", or the type that is neither.
+        For every column what a `Schema` calls it, or the type that is none of these.
     csv : CsvOptions
     integers : set of str
         Columns of numbers that CSV writes without a decimal point, as far as it was looked at.
@@ -162,7 +162,7 @@ def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = 
         kinds[column.name] = str(column.type)
         with suppress(InvalidInputError):
             kinds[column.name] = kind_of_type(column.name, column.type, path)
-    dates = frozenset(n for n, kind in kinds.items() if kind.startswith(("date", "timestamp")))
+    dates = frozenset(n for n, kind in kinds.items() if kind == "date")
     if isinstance(first, CsvFile):
         _check_delimiter(files[0], first.seen.dialect.delimiter, list(kinds))
     integers, told = getattr(first, "integers", ()), str(getattr(first, "told", ""))
@@ -482,10 +482,9 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
         raise InvalidInputError(f"--task {columns.task} is not known: give {', '.join(TASKS)}.")
     table.need([target], ", which is to be predicted")
     table.need([*([weight] if weight else []), *columns.drop, *columns.category], "")
-    dates = [name for name in table.dates if anything and name not in (target, weight)]
-    table = table.with_categories([*(n for n in columns.category if n != target), *dates])
+    table = table.with_categories([n for n in columns.category if n != target])
     most = 2**31 if anything else columns.max_categories
-    if table.kinds[target] not in ("number", "text"):
+    if table.kinds[target] not in ("number", "boolean", "text"):
         raise InvalidInputError(
             f"The target {target!r} has the type {table.kinds[target]}: numbers or text are needed."
         )
@@ -494,14 +493,8 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
     if target == weight or target in columns.drop:
         raise InvalidInputError(f"The target {target!r} cannot be dropped or be the weight.")
     others = {n: k for n, k in table.kinds.items() if n not in (target, weight, *columns.drop)}
-    features = [name for name, kind in others.items() if kind in ("number", "text")]
-    left_out = {
-        n: "it holds dates (the table model keeps it: --model table)"
-        if n in table.dates
-        else f"its type is {kind}"
-        for n, kind in others.items()
-        if n not in features
-    }
+    features = [name for name, kind in others.items() if kind in SCANNED]
+    left_out = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
     if not features:
         raise InvalidInputError(
             f"{table.path} has no column to learn from beside the target {target!r}."
@@ -533,7 +526,7 @@ class _Facts:
 
     def __init__(self, table: Table, target: str, features: list[str], most: int) -> None:
         self.table, self.target, self.most = table, target, most
-        self.numbers = [n for n in features if table.kinds[n] == "number"]
+        self.numbers = [n for n in features if table.kinds[n] != "text"]
         self.strings: dict[str, set[str]] = {n: set() for n in features if n not in self.numbers}
         self.rows = 0
         self.present = dict.fromkeys(features, 0)

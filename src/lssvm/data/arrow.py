@@ -79,7 +79,8 @@ class ArrowReader(Reader):
 
     def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> ArrowReader:
         """Return a reader of these columns, which CSV files are to hold numbers or text in."""
-        expected = {} if kinds is None else dict(zip(names, kinds, strict=True))
+        pairs = () if kinds is None else zip(names, kinds, strict=True)
+        expected = {name: kind for name, kind in pairs if kind in ("number", "text")}
         csv = replace(self.csv, types={**self.csv.types, **expected})
         return replace(self, columns=names, csv=csv)
 
@@ -173,7 +174,9 @@ class ArrowReader(Reader):
                 raise _doubtful(name, doubts[name], file)
         texts = {name for name, kind in self.csv.types.items() if kind == "text"}
         kinds = ["text" if n in texts else kind_of_type(n, found[n], file) for n in columns]
-        return Schema(columns, tuple(kinds))
+        zones = [(n, zone_of_type(found[n])) for n, k in zip(columns, kinds, strict=True)]
+        kept = tuple((n, zone) for n, zone in zones if zone is not None and n not in texts)
+        return Schema(columns, tuple(kinds), kept)
 
     def _batches(self, data: Any, file: str, batch_rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -290,7 +293,7 @@ def _features(batch: Any, schema: Schema) -> tuple[FloatArray, tuple[TextColumn,
 
 
 def kind_of_type(name: str, type: Any, where: str) -> str:
-    """Say whether a column holds numbers or text."""
+    """Return what a column of an Arrow type holds, as a `Schema` calls it."""
     import pyarrow as pa
 
     t = pa.types
@@ -298,23 +301,42 @@ def kind_of_type(name: str, type: Any, where: str) -> str:
         return kind_of_type(name, type.value_type, where)
     if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
         return "text"
-    tests = (t.is_integer, t.is_floating, t.is_boolean, t.is_decimal, t.is_null)
-    if any(test(type) for test in tests):  # null: a column without a single value
-        return "number"
+    kinds = {"boolean": (t.is_boolean,), "date": (t.is_date, t.is_timestamp)}
+    kinds |= {"duration": (t.is_duration,)}
+    kinds |= {"number": (t.is_integer, t.is_floating, t.is_decimal, t.is_null)}
+    for kind, tests in kinds.items():  # null: a column without a single value
+        if any(test(type) for test in tests):
+            return kind
     raise InvalidInputError(
         f"Column {name!r} of {where} has the type {type}, which is neither a number nor text. "
         "Convert it, or leave it out with columns=."
     )
 
 
+def zone_of_type(type: Any) -> str | None:
+    """Return the time zone of a type of dates."""
+    zone = getattr(type, "tz", None)
+    return None if zone is None else str(zone)
+
+
 def column_numbers(column: Any) -> FloatArray:
-    """Return the numbers of an Arrow column; NaN where there is none."""
+    """Return the numbers of an Arrow column, dates and durations in days; NaN where missing."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        if zone_of_type(column.type) is not None:
+            column = pc.local_timestamp(column)  # by the clock of the zone
+        column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        return column_numbers(column) / 86_400e6
+    if pa.types.is_duration(column.type):
+        return (
+            column_numbers(column.cast(pa.duration("us"), safe=False).cast(pa.int64())) / 86_400e6
+        )
     if column.type != pa.float64():
-        column = column.cast(pa.float64())
+        column = column.cast(pa.float64(), safe=not pa.types.is_integer(column.type))
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
@@ -341,7 +363,12 @@ def _target(column: Any, name: str, file: str, inside: int) -> AnyArray:
         raise InvalidInputError(
             f"The target {name!r} is missing in {file_place(file, row)}: remove such rows."
         )
-    if kind_of_type(name, column.type, file) == "text":
+    kind = kind_of_type(name, column.type, file)
+    if kind in ("date", "duration"):
+        raise InvalidInputError(
+            f"The target {name!r} of {file} holds {kind}s: give numbers or classes."
+        )
+    if kind == "text":
         text = column_text(column)
         return np.array(text.levels)[text.codes]
     if pa.types.is_dictionary(column.type):

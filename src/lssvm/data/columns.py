@@ -83,6 +83,13 @@ class RawColumn:
             return np.asarray(self.values < 0)
         return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
 
+    def numbers(self) -> FloatArray:
+        """Return numbers, booleans and durations as they are, dates as days since 1970."""
+        if self.kind == "date":
+            days = self.values.astype(np.int64) / 86_400e6
+            return np.where(np.isnat(self.values), np.nan, days)
+        return np.asarray(self.values, dtype=np.float64)
+
     def as_numbers(self) -> FloatArray:
         """Return one number for every value, equal for equal values; NaN where missing."""
         if self.kind == "category":
@@ -177,6 +184,17 @@ class RawTable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(column.name for column in self.columns))
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.n_rows, len(self.columns)
+
+    def select(self, names: Sequence[str]) -> RawTable:
+        """Return some columns by their names."""
+        known = dict(zip(self.names, self.columns, strict=True))
+        columns = tuple(known[name] for name in names if name in known)
+        return RawTable(columns, self.named, self.n_rows)
+
     def in_order(self, ordered: Mapping[str, Sequence[Any]]) -> RawTable:
         """Return the table with levels of some columns in an order of their own."""
         columns = tuple(
@@ -196,6 +214,13 @@ class RawTable:
         columns = tuple(column.take(rows) for column in self.columns)
         n_rows = len(columns[0]) if columns else len(np.arange(self.n_rows)[rows])
         return RawTable(columns, self.named, n_rows)
+
+
+def moments_of(days: FloatArray) -> NDArray[np.datetime64]:
+    """Return days since 1970 as dates, NaN as NaT."""
+    known = ~np.isnan(days)
+    micros = np.round(np.where(known, days, 0.0) * 86_400e6).astype(np.int64)
+    return np.where(known, micros.astype("datetime64[us]"), np.datetime64("NaT", "us"))
 
 
 def read_table(
@@ -229,12 +254,14 @@ def read_table(
     >>> [(column.name, column.kind) for column in read_table(table).columns]
     [('age', 'number'), ('since', 'date')]
     """
+    if isinstance(X, RawTable):
+        return X if columns is None else X.select(list(columns))
     named = _named_columns(X)
     if named is None:
         return _read_array(X)
     names = list(named) if columns is None else [name for name in columns if name in named]
     zones = {} if zones is None else zones
-    found = [_read_column(name, named[name], zones.get(name)) for name in names]
+    found = [read_column(name, named[name], zones.get(name)) for name in names]
     lengths = {column.name: len(column) for column in found}
     if len(set(lengths.values())) > 1:
         raise InvalidInputError(f"The columns of X differ in length: {lengths}.")
@@ -251,6 +278,8 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     >>> column_names({"age": [30]}), column_names([[30]])
     (('age',), None)
     """
+    if isinstance(X, RawTable):
+        return X.names if X.named else None
     named = _named_columns(X)
     return None if named is None else tuple(named)
 
@@ -329,7 +358,8 @@ def _dense(X: Any) -> NDArray[Any]:
     return np.asarray(X.toarray())
 
 
-def _read_column(name: str, values: Any, zone: str | None) -> RawColumn:
+def read_column(name: str, values: Any, zone: str | None = None) -> RawColumn:
+    """Return a typed column; dates with a time zone go by the clock of ``zone``, or their own."""
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _from_series(name, series, zone)

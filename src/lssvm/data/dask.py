@@ -124,7 +124,7 @@ class FrameParts(Opener):
         kinds: list[str | None] = [kind_of_values(self.meta[n]) for n in self.target]
         kinds = kinds or [self.beside] * len(targets)
         for kind, y in zip(kinds, targets, strict=True):
-            if len(y) and kind_of_values(y) != kind:
+            if len(y) and (kind_of_values(y) == "text") != (kind == "text"):
                 raise InvalidInputError(
                     f"the target holds {kind_of_values(y)}s, but {kind}s were expected: make it "
                     "of one type."

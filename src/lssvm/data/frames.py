@@ -12,6 +12,7 @@ import numpy as np
 from lssvm._core.arrays import AnyArray, FloatArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import RawColumn, read_column
 from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, stacked
 
 
@@ -30,44 +31,55 @@ def frame_columns(data: Any) -> dict[str, Any]:
 
 
 def kind_of_values(values: Any) -> str:
-    """Return whether a column holds numbers or text."""
+    """Return what a column holds, as a `Schema` calls it."""
     kind = getattr(getattr(values, "dtype", None), "kind", None)
     if kind is None:  # an Arrow column
         from lssvm.data.arrow import kind_of_type
 
         return kind_of_type("", values.type, "the table")
-    return "number" if kind in "biuf" else "text"
+    known = {"b": "boolean", "i": "number", "u": "number", "f": "number"}
+    known |= {"M": "date", "m": "duration"}
+    if kind == "O" and len(values) and not hasattr(values, "cat"):  # Python's own values
+        found = read_column(str(getattr(values, "name", "")), values).kind
+        return "text" if found in ("category", "empty") else found
+    return known.get(kind, "text")
 
 
 def frame_numbers(name: str, values: Any) -> FloatArray:
     """Return the numbers of a column of a data frame."""
-    if not hasattr(values, "dtype"):
-        from lssvm.data.arrow import column_numbers, kind_of_type
-
-        if kind_of_type(name, values.type, "the table") == "number":
-            return column_numbers(values)
-    elif hasattr(values, "to_numpy") and getattr(values.dtype, "kind", "O") in "biuf":
+    if (
+        hasattr(values, "to_numpy")
+        and getattr(getattr(values, "dtype", None), "kind", "O") in "iuf"
+    ):
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"Column {name!r} has values that are no numbers ({error}), but the model expects "
-            "numbers there."
-        ) from error
+    column = _typed(name, values)
+    if column.kind == "category":
+        try:
+            return np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"Column {name!r} has values that are no numbers ({error}), but the model expects "
+                "numbers there."
+            ) from error
+    return column.numbers()
+
+
+def _typed(name: str, values: Any) -> RawColumn:
+    if not hasattr(values, "dtype"):  # an Arrow column
+        from lssvm.data.arrow import column_numbers, column_text, kind_of_type
+
+        if kind_of_type(name, values.type, "the table") == "text":
+            return column_text(values).column(name)
+        return RawColumn(name, "number", column_numbers(values))
+    return read_column(name, values)
 
 
 def _text(values: Any) -> TextColumn:
-    if not hasattr(values, "dtype"):
-        from lssvm.data.arrow import column_text
-
-        return column_text(values)
     if hasattr(values, "cat"):  # categories are few: no string is looked at twice
-        levels = tuple(str(level) for level in values.cat.categories)
-        return TextColumn(np.asarray(values.cat.codes, dtype=np.intp), levels)
-    if hasattr(values, "notna"):  # what is missing may be a value of pandas that is no bool
-        values = values.astype(object).where(values.notna(), None)
-    return TextColumn.of(np.asarray(values, dtype=object).tolist())
+        levels = TextColumn.of(list(values.cat.categories))
+        codes = np.append(levels.codes, -1)[np.asarray(values.cat.codes, dtype=np.intp)]
+        return TextColumn(codes, levels.levels)
+    return TextColumn.of_column(_typed("", values))
 
 
 def raw_block(data: Any, schema: Schema) -> RawBlock:
@@ -151,7 +163,9 @@ class FrameReader(Reader):
             raise InvalidInputError(
                 f"The table has no columns {missing}; it has {sorted(found)}. Name some of these."
             )
-        return Schema(names, tuple(kind_of_values(found[name]) for name in names))
+        kinds = tuple(kind_of_values(found[name]) for name in names)
+        zones = [(n, _zone(found[n])) for n, k in zip(names, kinds, strict=True) if k == "date"]
+        return Schema(names, kinds, tuple((n, zone) for n, zone in zones if zone is not None))
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -170,9 +184,23 @@ class FrameReader(Reader):
             yield whole.cut(part.start, part.stop)
 
 
+def _zone(values: Any) -> str | None:
+    """Return the time zone of a column of dates."""
+    if hasattr(values, "type"):  # an Arrow column
+        zone = values.type.tz if hasattr(values.type, "tz") else None
+    else:
+        zone = getattr(values.dtype, "tz", None)
+        if getattr(values.dtype, "kind", "") == "O":
+            zone = read_column("", values).zone
+    return None if zone is None else str(zone)
+
+
 def frame_target(name: str, values: Any, first: int = 0) -> AnyArray:
     """Return the targets of a column of a data frame, which may not be missing."""
-    if kind_of_values(values) == "number":
+    kind = kind_of_values(values)
+    if kind in ("date", "duration"):
+        raise InvalidInputError(f"The target {name!r} holds {kind}s: give numbers or classes.")
+    if kind != "text":
         array = np.asarray(values)
         missing = np.isnan(frame_numbers(name, values)) if array.dtype.kind not in "biu" else None
     else:

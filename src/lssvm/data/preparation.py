@@ -225,7 +225,7 @@ class PreparedTable:
         -----
         O(n d) time; no copy of the rows besides the result.
         """
-        table = X if isinstance(X, RawTable) else self.read(X)
+        table = self.read(X)
         out = np.empty((table.n_rows, self.n_features))
         at = 0
         for j, column in zip(self._used, table.columns, strict=True):
@@ -243,7 +243,7 @@ class PreparedTable:
         X : table as `read` takes it
             Rows to look at.
         """
-        table = X if isinstance(X, RawTable) else self.read(X)
+        table = self.read(X)
         counts: dict[str, dict[str, int]] = {}
         for j, column in zip(self._used, table.columns, strict=True):
             encoding = self.columns[j].encoding

@@ -58,7 +58,7 @@ class Preparation:
 
     def __post_init__(self) -> None:
         # Where the features of every raw column begin, those of numbers and those of texts.
-        sizes, number = map(len, self.categories), np.array(self.schema.kinds) == "number"
+        sizes, number = map(len, self.categories), np.array(self.schema.kinds) != "text"
         starts = np.cumsum([0, *(1 if one else next(sizes) for one in number)])
         places = starts[:-1][number], starts[:-1][~number].tolist(), int(starts[-1])
         object.__setattr__(self, "_places", places)
@@ -88,7 +88,7 @@ class Preparation:
         names: list[str] = []
         categories = iter(self.categories)
         for name, kind in zip(self.schema.names, self.schema.kinds, strict=True):
-            if kind == "number":
+            if kind != "text":
                 names.append(name)
             else:
                 names += [f"{name}={'' if c is None else c}" for c in next(categories)]

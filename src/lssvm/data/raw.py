@@ -1,4 +1,4 @@
-"""Rows as files hold them: columns of numbers, columns of text, target and weight."""
+"""Rows as files hold them: columns of numbers (booleans, dates and durations too) and of text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import RawColumn, RawTable, category_column, moments_of
 
 CHUNK = 8192  # rows of the blocks that every pass sees, whatever was read at once
 SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -45,10 +46,27 @@ class TextColumn:
     @classmethod
     def of(cls, values: Iterable[Any]) -> TextColumn:
         """Return the column of any values; None and NaN are missing."""
-        texts = [None if v is None or v != v else str(v) for v in values]
-        levels = tuple(sorted({text for text in texts if text is not None}))
-        code = {level: i for i, level in enumerate(levels)} | {None: -1}
-        return cls(np.array([code[text] for text in texts], dtype=np.intp), levels)
+        return cls.of_column(category_column("", list(values)))
+
+    @classmethod
+    def of_column(cls, column: RawColumn) -> TextColumn:
+        """Return typed values as text."""
+        if column.kind == "empty":
+            return cls(np.full(len(column), -1, dtype=np.intp), ())
+        if column.kind == "date":
+            column = category_column(column.name, column.values.tolist())
+        elif column.kind != "category":
+            column = column.as_category()
+        return cls(column.values, column.levels)
+
+    def column(self, name: str) -> RawColumn:
+        """Return the texts as a typed column."""
+        if not np.any(self.codes >= 0):
+            return RawColumn(name, "empty", np.full(len(self.codes), np.nan))
+        order = np.argsort(self.levels, kind="stable")
+        place = np.append(np.argsort(order), -1)
+        levels = tuple(self.levels[i] for i in order)
+        return RawColumn(name, "category", place[self.codes], levels).take(slice(None))
 
     @property
     def texts(self) -> AnyArray:
@@ -78,7 +96,8 @@ class RawBlock:
     Attributes
     ----------
     numbers : array of shape (b, p)
-        The columns of numbers in their order; NaN is missing.
+        The columns of numbers in their order; NaN is missing. Booleans are 0 and 1, dates days
+        since 1970, durations days.
     texts : tuple of TextColumn
         The columns of text in their order.
     target : array of shape (b,) or (b, k), or None
@@ -106,6 +125,23 @@ class RawBlock:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def table(self, schema: Schema, named: bool = True) -> RawTable:
+        """Return the rows as typed columns."""
+        texts, numbers = iter(self.texts), iter(self.numbers.T)
+        zones = dict(schema.zones)
+        columns = []
+        for name, kind in zip(schema.names, schema.kinds, strict=True):
+            if kind == "text":
+                columns.append(next(texts).column(name))
+                continue
+            values: Any = np.ascontiguousarray(next(numbers))
+            if len(values) and np.isnan(values).all():
+                kind = "empty"
+            elif kind == "date":
+                values = moments_of(values)
+            columns.append(RawColumn(name, kind, values, zone=zones.get(name)))
+        return RawTable(tuple(columns), named, len(self))
 
     def place(self, row: int) -> str:
         """Say where a row of the block comes from."""
@@ -211,7 +247,10 @@ def rechunk(blocks: Iterable[RawBlock], rows: int = CHUNK) -> Iterator[RawBlock]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names of the columns of features and what they hold, "number" or "text".
+    """Names of the columns of features and what they hold.
+
+    That is "number", "boolean", "date" or "duration", which all are numbers of a `RawBlock`, or
+    "text". ``zones`` are pairs of columns of dates and their time zones.
 
     Examples
     --------
@@ -222,11 +261,12 @@ class Schema:
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
+    zones: tuple[tuple[str, str], ...] = ()
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of numbers."""
-        return tuple(n for n, k in zip(self.names, self.kinds, strict=True) if k == "number")
+        """The columns that are numbers of a block."""
+        return tuple(n for n, k in zip(self.names, self.kinds, strict=True) if k != "text")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -242,11 +282,18 @@ class Schema:
                     f"{where} has no column {name!r}; it has {sorted(found)}. Give files with the "
                     "same columns, or name the ones to use with columns=."
                 )
-            if found[name] != kind:
+            if _GROUPS[found[name]] != _GROUPS[kind] and {found[name], kind} != {"date", "text"}:
                 raise InvalidInputError(
                     f"Column {name!r} of {where} holds {found[name]}s, but {kind}s were expected "
                     "there. Convert that file, or leave the column out with columns=."
                 )
+
+
+SCANNED = ("number", "boolean", "date", "duration", "text")
+"""What a column of a scan can hold."""
+
+_GROUPS = {"number": 0, "boolean": 0, "duration": 0, "date": 1, "text": 2}
+"""What a column may hold in place of another kind; dates may also be written as text."""
 
 
 class Reader(Protocol):

@@ -225,7 +225,7 @@ def prepared_columns(X: FloatArray, preparation: Preparation) -> Columns:
     data: list[Any] = []
     numbers, texts, at = 0, 0, 0
     for column, kind in enumerate(preparation.schema.kinds):
-        if kind == "number":
+        if kind != "text":
             mean, scale = preparation.mean[numbers], preparation.scale[numbers]
             data.append(X[:, at] * scale + mean)
             width, numbers = 1, numbers + 1

@@ -20,7 +20,6 @@ from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
     LargeTable,
     TableSource,
-    as_mapping,
     chosen_rows,
     draw_sample,
     open_table,
@@ -157,7 +156,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         y, k = _labels(rows.y), codes.shape[1]
         Y, weight = encode(y, rows.weight)
         labels = _numbers(classes, y)
-        table = as_mapping(rows.table)
+        table = rows.table
         self._fit_numbers(table, y, Y, labels, weight, None, task, np.zeros(k), np.ones(k), large)
         return self
 

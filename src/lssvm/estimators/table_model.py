@@ -23,7 +23,7 @@ from lssvm.data.scanning import Scan, as_scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
-from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, as_mapping
+from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource
 from lssvm.explanations import Explanation
 from lssvm.fitting import (
     INPUTS,
@@ -397,7 +397,7 @@ class TableModel(BaseEstimator):
             return
         names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
         for block in ScanSource(data.select(names, self.n_features_in_)).blocks():
-            yield as_mapping(block.table)
+            yield block.table
 
     def _outputs(self, X: Any) -> FloatArray:
         """Return the stacked outputs of raw rows, shape (n, k)."""

@@ -15,7 +15,6 @@ from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
     LargeTable,
     TableSource,
-    as_mapping,
     chosen_rows,
     draw_sample,
     open_table,
@@ -109,7 +108,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         large = LargeTable(source, sample, encode)
         task = Numbers(targets.shape[1], np.asarray(rows.y).ndim == 1)
         Y, weight = encode(targets, rows.weight)
-        table = as_mapping(rows.table)
+        table = rows.table
         self._fit_numbers(table, targets, Y, None, weight, None, task, shift, scale, large)
         return self
 

@@ -14,7 +14,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan
 from lssvm.data.columns import RawColumn, RawTable, read_table
 from lssvm.data.preparation import PreparedTable
-from lssvm.data.raw import RawBlock, TextColumn
+from lssvm.data.raw import TextColumn
 from lssvm.data.scanning import as_scan
 from lssvm.fitting.configurations import Inputs
 from lssvm.fitting.table_rows import TableBlock
@@ -99,33 +99,11 @@ class ScanSource:
         schema, named = self.scan.schema, self.scan.named
         for raw in self.scan.blocks():
             weight = np.ones(len(raw)) if raw.weight is None else raw.weight
-            table = _as_table(raw, schema.names, schema.texts, named)
-            yield SourceBlock(table, raw.target, weight, raw.start)
+            yield SourceBlock(raw.table(schema, named), raw.target, weight, raw.start)
 
 
 TableSource: TypeAlias = MemorySource | ScanSource
 """Rows of a table that are passed over in blocks."""
-
-
-def _as_table(
-    raw: RawBlock, names: tuple[str, ...], texts: tuple[str, ...], named: bool
-) -> RawTable:
-    """Return a block of a scan as typed columns."""
-    text = dict(zip(texts, raw.texts, strict=True))
-    numbers = iter(raw.numbers.T)
-    columns = tuple(
-        _category(name, text[name])
-        if name in text
-        else RawColumn(name, "number", np.ascontiguousarray(next(numbers)))
-        for name in names
-    )
-    return RawTable(columns, named, len(raw))
-
-
-def _category(name: str, column: TextColumn) -> RawColumn:
-    if not column.levels or not np.any(column.codes >= 0):
-        return RawColumn(name, "empty", np.full(len(column.codes), np.nan))
-    return RawColumn(name, "category", column.codes, column.levels)
 
 
 def chosen_rows(source: TableSource, positions: IntArray | None) -> SourceBlock:
@@ -182,26 +160,16 @@ def joined(tables: Sequence[RawTable]) -> RawTable:
                 )
                 for c in same
             ]
-            columns.append(_category(name, TextColumn.join(texts)))
+            columns.append(TextColumn.join(texts).column(name))
         else:
-            values = np.concatenate([column.values for column in same])
-            columns.append(RawColumn(name, next(iter(kinds), "empty"), values, zone=same[0].zone))
+            kind, nothing = next(iter(kinds), "empty"), np.datetime64("NaT", "us")
+            parts = [
+                np.full(len(c), nothing) if kind == "date" and c.kind == "empty" else c.values
+                for c in same
+            ]
+            zone = next((c.zone for c in same if c.zone is not None), None)
+            columns.append(RawColumn(name, kind, np.concatenate(parts), zone=zone))
     return RawTable(tuple(columns), tables[0].named, sum(table.n_rows for table in tables))
-
-
-def as_mapping(table: RawTable) -> dict[str, AnyArray] | AnyArray:
-    """Return typed columns as a table that estimators take."""
-    if not table.named and all(column.kind == "number" for column in table.columns):
-        return np.column_stack([column.values for column in table.columns])
-    out: dict[str, AnyArray] = {}
-    for column in table.columns:
-        values = column.values
-        if column.kind == "category":
-            values = np.array([*column.levels, None], dtype=object)[column.values]
-        elif column.kind == "boolean" and not np.isnan(values).any():
-            values = values.astype(bool)
-        out[column.name] = values
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +214,7 @@ def open_table(
         if source.n_rows > MANY:
             return source
         block = chosen_rows(source, None)
-        X, y, sample_weight = as_mapping(block.table), block.y, block.weight
+        X, y, sample_weight = block.table, block.y, block.weight
     weight = weight_of(X, sample_weight)
     few = data is not None or y is None or groups is not None or len(weight) <= MANY
     return (X, y, weight) if few else MemorySource.of(X, y, weight)
@@ -330,7 +298,7 @@ class PreparedRows:
             features = {}
             for name in inputs:
                 prepared = self.prepared[name]
-                X = prepared.transform(prepared.used_columns(block.table))
+                X = prepared.transform(block.table)
                 X[self.sample[begin:end] - block.start] = self.features[name][begin:end]
                 features[name] = X
             assert block.y is not None

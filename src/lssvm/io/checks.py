@@ -22,6 +22,7 @@ from lssvm.data.columns import KINDS
 from lssvm.data.dates import ORDERS
 from lssvm.data.encodings import CYCLES, DateEncoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedTable
+from lssvm.data.raw import SCANNED
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.table_model import TableModel
@@ -173,9 +174,9 @@ def read_preparation(state: dict[str, Any]) -> Preparation:
     names, kinds, categories = given["names"], given["kinds"], given["categories"]
     need(all(isinstance(name, str) for name in names), "names are no texts")
     need(_distinct(names), "two columns of the preparation have the same name")
-    need(all(kind in ("number", "text") for kind in kinds), "a column has an unknown kind")
+    need(all(kind in SCANNED for kind in kinds), "a column has an unknown kind")
     numbers = [given["mean"], given["scale"], given["fill"]]
-    fits = all(len(part) == kinds.count("number") for part in numbers)
+    fits = all(len(part) == len(kinds) - kinds.count("text") for part in numbers)
     fits = fits and len(kinds) == len(names) and len(categories) == kinds.count("text")
     need(fits, "the preparation does not fit its columns")
     plain = all(type(v) in (int, float) and abs(v) < np.inf for part in numbers for v in part)

@@ -35,9 +35,11 @@ Opened = tuple[ModelGraph, list[Value], Tensor]
 
 def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
     """Return one input for each raw column, under its own name."""
-    kinds = {"number": element_type(dtype), "text": element_type(object)}
+    kinds = {"text": element_type(object)}
     names = [name or f"column_{j}" for j, name in enumerate(ready.schema.names)]
-    return [Value(n, kinds[k], (1,)) for n, k in zip(names, ready.schema.kinds, strict=True)]
+    number = element_type(dtype)
+    pairs = zip(names, ready.schema.kinds, strict=True)
+    return [Value(n, kinds.get(k, number), (1,)) for n, k in pairs]
 
 
 def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missing: str) -> Tensor:
@@ -55,9 +57,9 @@ def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missi
     parts: list[Tensor] = []
     seen, categories = 0, iter(ready.categories)
     every = zip(inputs, ready.schema.names, ready.schema.kinds, strict=True)
-    for kind, some in groupby(every, key=lambda column: column[2]):
+    for text, some in groupby(every, key=lambda column: column[2] == "text"):
         columns = {name: graph.tensor(value.name) for value, name, _ in some}
-        if kind == "number":  # those that follow one another together
+        if not text:  # those that follow one another together
             which = slice(seen, seen + len(columns))
             parts.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
             seen = which.stop

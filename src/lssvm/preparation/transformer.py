@@ -198,7 +198,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         table, learned = self._learn(X, y, sample_weight, groups)
         prepared = learned.prepared
-        features = prepared.transform(prepared.used_columns(table))
+        features = prepared.transform(table)
         sources = prepared.sources
         for j, held in learned.encoded.items():
             features[:, sources == j] = held
@@ -344,6 +344,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         weight = check_weight(sample_weight, table.n_rows)
         learned = learn(table, y, weight, groups, settings)
         own = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables, of frames
+        own = X.names if isinstance(X, RawTable) else own
         texts = table.named and all(isinstance(name, str) for name in own)
         self._publish(learned.prepared, texts)
         reasons = learned.prepared.dropped(settings.dropped)

@@ -361,11 +361,7 @@ class SampledRows:
             return replace(self.block, target=None, weight=None)
         kinds = column_kinds(estimator)
         if kinds is not None:
-            typed = {name: _typed(v, kinds.get(name, "")) for name, v in self.columns().items()}
-            if columns_of(estimator)[0] is not None:
-                return typed
-            plain = np.column_stack([column.astype(object) for column in typed.values()])
-            return plain if self.schema.texts else plain.astype(np.float64)
+            return self.block.table(self.schema, columns_of(estimator)[0] is not None)
         if columns_of(estimator)[0] is not None:
             try:
                 import pandas as pd
@@ -408,37 +404,16 @@ def innermost_reader(data: Scan) -> Any:
     return reader
 
 
-def _typed(values: FloatArray | TextColumn, kind: str) -> AnyArray:
-    """Return a column as a model for tables has met it: texts, dates, booleans, durations."""
-    if isinstance(values, TextColumn):
-        return values.texts.astype("datetime64[us]") if kind == "date" else values.texts
-    if kind == "boolean" and not np.isnan(values).any():
-        return values.astype(bool)
-    if kind == "duration":
-        return np.asarray((values * 86_400e6).astype("timedelta64[us]"))
-    return values
-
-
 def _read_typed(X: Any) -> tuple[RawBlock, Schema]:
-    """Read a table of any kind: dates become texts, booleans and durations (days) numbers."""
-    columns: dict[str, Any] = {}
-    for column in read_table(X).columns:
-        values: Any = column.values
-        if column.kind == "category":
-            values = TextColumn(np.asarray(values, dtype=np.intp), column.levels)
-        elif column.kind == "date":
-            known = ~np.isnat(values)
-            said = np.datetime_as_string(values, unit="s").astype(object)
-            said[~known] = None
-            values = TextColumn.of(said.tolist())
-        columns[column.name] = values
-    names = tuple(columns)
-    texts = tuple(name for name in names if isinstance(columns[name], TextColumn))
-    schema = Schema(names, tuple("text" if name in texts else "number" for name in names))
-    numbers = [columns[name] for name in names if name not in texts]
-    n = len(columns[names[0]].codes if names[0] in texts else columns[names[0]])
-    stacked = np.column_stack([np.empty((n, 0)), *numbers])
-    return RawBlock(stacked, tuple(columns[name] for name in texts), None, None, 0), schema
+    """Read a table of any kind: booleans, dates and durations (days) are numbers of the block."""
+    table = read_table(X)
+    kinds = {"category": "text", "empty": "number"}
+    texts = tuple(TextColumn.of_column(c) for c in table.columns if c.kind == "category")
+    numbers = [column.numbers() for column in table.columns if column.kind != "category"]
+    zones = tuple((c.name, c.zone) for c in table.columns if c.zone is not None)
+    schema = Schema(table.names, tuple(kinds.get(c.kind, c.kind) for c in table.columns), zones)
+    stacked = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
+    return RawBlock(stacked, texts, None, None, 0), schema
 
 
 def _from_pair(X: Any, y: Any, *, typed: bool = False) -> tuple[RawBlock, Schema]:
