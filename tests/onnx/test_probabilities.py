@@ -9,7 +9,7 @@ from tests.onnx.running import run_proto
 
 from lssvm.codes import Code, decode, one_vs_all, one_vs_one
 from lssvm.onnx.graph import OPSET, ModelGraph, Value, element_type
-from lssvm.onnx.model_nodes import add_class_scores, add_decision, add_probabilities
+from lssvm.onnx.models import add_class_scores, add_decision, add_probabilities
 from lssvm.uncertainty import Isotonic, Probabilities, Sigmoid
 
 rng = np.random.default_rng(0)

@@ -17,11 +17,22 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
 from lssvm.estimators import NARX, LSSVMClassifier, LSSVMRegressor
 from lssvm.estimators.base import KernelEstimator
-from lssvm.onnx.graph import OPSETS, ModelGraph, Value, element_type, need_onnx, need_skl2onnx
-from lssvm.onnx.model_nodes import add_outputs, add_step, series_inputs
+from lssvm.onnx.columns import add_preparation, column_inputs, open_tables
+from lssvm.onnx.graph import (
+    OPSETS,
+    ModelGraph,
+    Tensor,
+    Value,
+    element_type,
+    need_onnx,
+    need_skl2onnx,
+)
+from lssvm.onnx.models import add_outputs, add_step, series_inputs
 from lssvm.onnx.registration import convert_imputer, register
-from lssvm.onnx.table_nodes import Opened, add_preparation, column_inputs, open_tables, table_graph
 from lssvm.preparation import TablePreparation
+
+Opened = tuple[ModelGraph, list[Value], Tensor]
+"""A graph, its inputs, and the features of rows in it."""
 
 
 def final_model(model: object) -> Any:
@@ -219,7 +230,7 @@ def to_onnx(
         graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
     else:
         graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
-        outputs = add_outputs(last, features, probabilities, interval)
+        outputs = add_outputs(last, {"": features}, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
@@ -309,7 +320,14 @@ def _own_graph(
 ) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
     """Return graph, inputs and outputs of a model of this package."""
     if isinstance(model, _TABLES):
-        return table_graph(model, dtype, probabilities, interval, missing)
+        fit, context = model.record_, model.record_.context
+        assert context is not None
+        prepared = context.prepared
+        names = [n for n in prepared if n in {m.configuration.inputs for m in fit.used}]
+        tables = [prepared[name] for name in names]
+        graph, inputs, tensors = open_tables(tables, dtype, missing, together=not tables[0].named)
+        by_name: dict[str, Tensor] = dict(zip(names, tensors, strict=True))
+        return graph, inputs, add_outputs(model, by_name, probabilities, interval)
     if isinstance(model, NARX):
         if probabilities or interval is not None:
             raise InvalidInputError(
@@ -328,7 +346,7 @@ def _own_graph(
     features = graph.tensor("X")
     if ready is not None:
         features = add_preparation(graph, ready, inputs, missing)
-    return graph, inputs, add_outputs(model, features, probabilities, interval)
+    return graph, inputs, add_outputs(model, {"": features}, probabilities, interval)
 
 
 def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: str) -> Opened:

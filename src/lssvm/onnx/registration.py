@@ -9,9 +9,9 @@ from sklearn.base import is_classifier
 
 from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.onnx.expansions import add_fit
 from lssvm.onnx.graph import Graph, Tensor, need_skl2onnx, tensor
-from lssvm.onnx.kernel_nodes import add_expansion
-from lssvm.onnx.model_nodes import CLASSIFIERS, REGRESSORS, add_classifier, class_labels
+from lssvm.onnx.models import CLASSIFIERS, REGRESSORS, add_classifier, class_labels
 
 _OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
 _OPTIONS = {
@@ -56,12 +56,12 @@ def register() -> None:
     ['label', 'probabilities']
     """
     skl2onnx = need_skl2onnx()
-    tell = skl2onnx.update_registered_converter
+    add = skl2onnx.update_registered_converter
     for classifier in CLASSIFIERS:
         alias = f"Lssvm{classifier.__name__}"
-        tell(classifier, alias, _classifier_shapes, _convert, options=_OPTIONS)
+        add(classifier, alias, _classifier_shapes, _convert, options=_OPTIONS)
     for regressor in REGRESSORS:
-        tell(regressor, f"Lssvm{regressor.__name__}", _regressor_shapes, _convert)
+        add(regressor, f"Lssvm{regressor.__name__}", _regressor_shapes, _convert)
 
 
 class ContainerGraph(Graph):
@@ -179,7 +179,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     X = graph.concat(inputs)
     outputs = operator.outputs
     if not is_classifier(model):
-        value = add_expansion(X, model.record_)
+        value = add_fit(X, model.record_)
         _finish(operator, value, outputs[0])
         return
     raw_scores = container.get_options(model, {"raw_scores": False})["raw_scores"]

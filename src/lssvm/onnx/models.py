@@ -6,23 +6,41 @@ calibrated probabilities, to prediction intervals; then the estimator, and one s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import comb
+from sklearn.base import is_classifier
 
 from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
+from lssvm.estimators.table_model import TableModel
 from lssvm.fitting.series import SeriesFit
 from lssvm.kernels import Kernel, Linear, Polynomial
+from lssvm.onnx.expansions import (
+    add_fit,
+    add_kernel,
+    add_map,
+    add_members,
+    check_kernel,
+    dense,
+    power,
+)
 from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
-from lssvm.onnx.kernel_nodes import add_expansion, add_kernel, add_map, check_kernel, dense, power
 from lssvm.tasks import Classes
-from lssvm.uncertainty import DualPosterior, FixedPosterior, Isotonic, Probabilities, Sigmoid
+from lssvm.uncertainty import (
+    DualPosterior,
+    FixedPosterior,
+    Isotonic,
+    Probabilities,
+    Residuals,
+    Sigmoid,
+)
 from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem, check_coverage
 
 
@@ -42,8 +60,10 @@ def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
     return -(-raw @ (matrix > 0) + raw @ (matrix < 0))  # linear loss, in the order of `decode`
 
 
-def add_decision(code: Code, decoding: str | None, raw: Tensor) -> tuple[Tensor, Tensor]:
-    """Add decision values and class numbers.
+def add_decision(
+    code: Code, decoding: str | None, raw: Tensor, *, are_scores: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Add decision values and class numbers; outputs may be the scores of several classes.
 
     Returns
     -------
@@ -53,7 +73,7 @@ def add_decision(code: Code, decoding: str | None, raw: Tensor) -> tuple[Tensor,
         Class numbers (n,), int64.
     """
     if code.n_classes > 2:
-        scores = add_class_scores(code, decoding, raw)
+        scores = raw if are_scores else add_class_scores(code, decoding, raw)
         return scores, raw.graph.node("ArgMax", scores, axis=1, keepdims=0)
     scores = raw if code.matrix[1, 0] > 0 else -raw
     second = raw.graph.node("Greater", scores, 0.0)
@@ -302,79 +322,85 @@ def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilit
         return None
 
 
+def add_classes(
+    task: Classes, raw: Tensor, calibration: Probabilities | None, *, are_scores: bool = False
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Add scores, class numbers and probabilities for outputs ``raw`` of binary problems.
+
+    Outputs of one class against the others may be scores themselves.
+    """
+    scores, index = add_decision(task.code, task.decoding, raw, are_scores=are_scores)
+    if calibration is None:
+        return scores, index, None
+    by_class = scores
+    if task.n_classes == 2 or are_scores:
+        by_class = add_class_scores(task.code, task.decoding, raw)
+    return scores, index, add_probabilities(calibration, raw, by_class, index)
+
+
 def add_classifier(
     model: KernelClassifier, X: Tensor, wanted: bool | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Add a classifier for rows ``X`` (n, d); return scores, class numbers and probabilities."""
-    calibrated = probabilities_of(model, wanted)
-    raw, task = add_expansion(X, model.record_), model.record_.task
+    calibration, task = probabilities_of(model, wanted), model.record_.task
     assert isinstance(task, Classes)
-    scores, index = add_decision(task.code, task.decoding, raw)
-    if calibrated is None:
-        return scores, index, None
-    by_class = scores
-    if task.n_classes == 2:
-        by_class = add_class_scores(task.code, task.decoding, raw)
-    return scores, index, add_probabilities(calibrated, raw, by_class, index)
-
-
-def no_interval(model: object) -> InvalidInputError:
-    """Return the error of a model that is asked for intervals it has not got."""
-    return InvalidInputError(
-        f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
-        "intervals in ONNX: leave it out."
-    )
+    return add_classes(task, add_fit(X, model.record_), calibration)
 
 
 def add_outputs(
-    model: KernelEstimator, X: Tensor, wanted: bool | None, interval: float | None
+    model: KernelEstimator | TableModel,
+    features: Mapping[str, Tensor],
+    wanted: bool | None,
+    interval: float | None,
 ) -> dict[str, Value]:
-    """Add a model for rows ``X`` (n, d); return its outputs by their usual names.
+    """Add a model for rows (n, d) of every kind of inputs; return its outputs by their usual names.
 
     Parameters
     ----------
     model : classifier or regressor
-    X : Tensor
+    features : mapping from str to Tensor
+        By the inputs of a table's members; else of one entry.
     wanted : bool or None
         Whether a classifier is to have probabilities, see `probabilities_of`.
     interval : float or None
         Coverage of a regressor's intervals, where it is to have some.
     """
-    kind = element_type(X.graph.dtype)
-    if not isinstance(model, KernelClassifier):
-        if wanted:
-            raise InvalidInputError(
-                "probabilities=True but the model is a regressor: leave it out."
-            )
-        tail = (model.record_.coef.shape[1],)
-        prediction = add_expansion(X, model.record_)
-        values = {"prediction": prediction}
-        if interval is not None:
-            if not isinstance(model, KernelRegressor) or not hasattr(model, "predict_interval"):
-                raise no_interval(model)
-            values["lower"], values["upper"] = add_interval(model, X, prediction, interval)
-        return {name: Value(value.name, kind, tail) for name, value in values.items()}
+    (X, *_), classes = features.values(), is_classifier(model)
+    if wanted and not classes:
+        raise InvalidInputError("probabilities=True but the model is a regressor: leave it out.")
+    has_interval = isinstance(model, KernelRegressor) and hasattr(model, "predict_interval")
+    if interval is not None and not has_interval:
+        raise InvalidInputError(
+            f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
+            "intervals in ONNX: leave it out."
+        )
+    if isinstance(model, KernelClassifier):
+        return class_outputs(class_labels(model.classes_), *add_classifier(model, X, wanted))
+    if isinstance(model, TableModel):
+        context = model.record_.context
+        assert context is not None
+        raw = add_members(features, model.record_)
+        if isinstance(context.task, Classes):
+            calibration = None if wanted is False else context.calibration
+            assert not isinstance(calibration, Residuals)
+            added = add_classes(context.task, raw, calibration, are_scores=True)
+            return class_outputs(class_labels(context.task.classes), *added)
+        values = {"prediction": raw * context.scale[None, :] + context.shift[None, :]}
+        tail = (len(context.scale),)
+    else:
+        values, tail = {"prediction": add_fit(X, model.record_)}, (model.record_.coef.shape[1],)
     if interval is not None:
-        raise no_interval(model)
-    return class_outputs(class_labels(model.classes_), *add_classifier(model, X, wanted))
+        assert isinstance(model, KernelRegressor)
+        ends = add_interval(model, X, values["prediction"], interval)
+        values |= dict(zip(("lower", "upper"), ends, strict=True))
+    kind = element_type(X.graph.dtype)
+    return {name: Value(value.name, kind, tail) for name, value in values.items()}
 
 
 def class_outputs(
     labels: AnyArray, scores: Tensor, index: Tensor, p: Tensor | None
 ) -> dict[str, Value]:
-    """Return the outputs of a classifier: labels, probabilities where there are, scores.
-
-    Parameters
-    ----------
-    labels : array of shape (K,)
-        As `class_labels` returns them.
-    scores : Tensor
-        (n, 1) for two classes, else (n, K).
-    index : Tensor
-        (n,), numbers of classes.
-    p : Tensor or None
-        (n, K).
-    """
+    """Return the outputs of a classifier: labels, probabilities where there are, scores."""
     graph, kind, K = scores.graph, element_type(scores.graph.dtype), len(labels)
     label = graph.node("Gather", graph.constant(labels), index)
     # Tools look for probabilities in the second output, as skl2onnx writes them.
@@ -415,7 +441,7 @@ def add_step(graph: Graph, record: SeriesFit) -> dict[str, Value]:
         u = graph.tensor("inputs").columns(np.arange(layout.exog_lags + 1)[::-1])
         u = (u - layout.inputs_mean) / layout.inputs_scale
         row = graph.concat([row, u.reshape(-1, (layout.exog_lags + 1) * layout.n_exog)])
-    out = add_expansion(row, inner.record_) * layout.scale + layout.mean
+    out = add_fit(row, inner.record_) * layout.scale + layout.mean
     for j in range(1, order + 1):
         out -= history.columns([lags + order - j]) * ((-1.0) ** j * comb(order, j))
     return {"prediction": Value(out.name, element_type(graph.dtype), (1,))}

@@ -1,36 +1,19 @@
-"""Tables as ONNX operators: raw columns to features, and the stacked models of a table in parts."""
+"""Raw columns as ONNX operators: from the inputs of a model to its features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, FloatArray
+from lssvm._core.arrays import AnyArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Preparation
 from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedTable
-from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
-from lssvm.fitting import Member, TableFit
-from lssvm.fitting.configurations import Inputs
-from lssvm.local import Cut, Tree
 from lssvm.onnx.graph import ML, Graph, ModelGraph, Tensor, Value, element_type
-from lssvm.onnx.kernel_nodes import add_kernel, add_map
-from lssvm.onnx.model_nodes import (
-    add_class_scores,
-    add_probabilities,
-    class_labels,
-    class_outputs,
-    no_interval,
-)
-from lssvm.tasks import Classes
-from lssvm.uncertainty import Probabilities
-
-Opened = tuple[ModelGraph, list[Value], Tensor]
-"""A graph, its inputs, and the features of rows in it."""
 
 
 def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
@@ -54,20 +37,20 @@ def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missi
     missing : str
         The string that stands for a missing one.
     """
-    parts: list[Tensor] = []
+    features: list[Tensor] = []
     seen, categories = 0, iter(ready.categories)
     every = zip(inputs, ready.schema.names, ready.schema.kinds, strict=True)
     for text, some in groupby(every, key=lambda column: column[2] == "text"):
         columns = {name: graph.tensor(value.name) for value, name, _ in some}
         if not text:  # those that follow one another together
             which = slice(seen, seen + len(columns))
-            parts.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
+            features.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
             seen = which.stop
             continue
         for name, column in columns.items():
             if levels := next(categories):
-                parts.append(_add_text(name, column, levels, missing))
-    return graph.concat(parts)
+                features.append(_add_text(name, column, levels, missing))
+    return graph.concat(features)
 
 
 def _add_standardised(ready: Preparation, x: Tensor, which: slice) -> Tensor:
@@ -125,7 +108,7 @@ def open_tables(
             Value(c.name, kinds.get(c.kind, element_type(dtype)), (1,)) for c in used.values()
         ]
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-    found = []
+    prepared = []
     for table in tables:
         features = []
         for place, column in enumerate(table.columns):
@@ -138,8 +121,8 @@ def open_tables(
             elif isinstance(encoding, NumberEncoding):
                 x = graph.tensor("X").columns([place]) if together else graph.tensor(column.name)
                 features.append(_add_numbers(encoding, x))
-        found.append(graph.concat(features))
-    return graph, inputs, found
+        prepared.append(graph.concat(features))
+    return graph, inputs, prepared
 
 
 def _add_numbers(encoding: NumberEncoding, x: Tensor) -> Tensor:
@@ -239,124 +222,3 @@ def _year_start(year: Tensor) -> Tensor:
     # One more for each leap year in between: 4 divides it, and not 100, or 400.
     fourths, centuries = _floor((year - 1969.0) / 4.0), _floor((year - 1901.0) / 100.0)
     return (year - 1970.0) * 365.0 + fourths - centuries + _floor((year - 1601.0) / 400.0)
-
-
-def table_graph(
-    model: LSSVMClassifier | LSSVMRegressor,
-    dtype: np.dtype[Any],
-    probabilities: bool | None,
-    interval: float | None,
-    missing: str,
-) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
-    """Return graph, inputs and outputs of a model for tables.
-
-    Parameters
-    ----------
-    model : LSSVMClassifier or LSSVMRegressor
-    dtype : float64 or float32
-    probabilities : bool or None
-        Whether a classifier is to have probabilities; None: it has.
-    interval : None
-        A coverage is refused: intervals of these models need their rows' errors.
-    missing : str
-        The string that stands for a missing one.
-    """
-    if interval is not None:
-        raise no_interval(model)
-    fit = model.record_
-    context = fit.context
-    assert context is not None
-    used = {member.configuration.inputs for member in fit.used}
-    names = [name for name in context.prepared if name in used]
-    tables = [context.prepared[n] for n in names]
-    together = not tables[0].named
-    graph, inputs, features = open_tables(tables, dtype, missing, together=together)
-    raw = add_stack(fit, dict(zip(names, features, strict=True)))
-    kind = element_type(graph.dtype)
-    if not isinstance(context.task, Classes):
-        if probabilities:
-            raise InvalidInputError(
-                "probabilities=True but the model is a regressor: leave it out."
-            )
-        prediction = raw * context.scale[None, :] + context.shift[None, :]
-        return graph, inputs, {"prediction": Value(prediction.name, kind, (len(context.scale),))}
-    labels = class_labels(context.task.classes)
-    if len(labels) == 2:
-        index = graph.node("Greater", raw, 0.0).cast(np.int64).reshape(-1)
-    else:
-        index = graph.node("ArgMax", raw, axis=1, keepdims=0)
-    p = None
-    if probabilities is not False:
-        calibrated = context.calibration
-        assert isinstance(calibrated, Probabilities)
-        by_class = add_class_scores(context.task.code, context.task.decoding, raw)
-        p = add_probabilities(calibrated, raw, by_class, index)
-    return graph, inputs, class_outputs(labels, raw, index, p)
-
-
-def add_stack(fit: TableFit, features: Mapping[Inputs, Tensor]) -> Tensor:
-    """Add the weighted sum of the outputs of all members: (n, k)."""
-    total: Tensor | None = None
-    for member in fit.used:
-        X = add_map(features[member.configuration.inputs], member.metric)
-        cuts = member.model.cuts
-        for cut in cuts:
-            values = add_cut(member, cut, X) * (member.weight / len(cuts))
-            total = values if total is None else total + values
-    assert total is not None
-    return total
-
-
-def add_cut(member: Member, cut: Cut, X: Tensor) -> Tensor:
-    """Add the outputs (n, k) of the parts that the rows X (n, d) fall into."""
-    graph = X.graph
-    if len(cut.leaves) == 1:
-        return _add_leaf(member, cut, 0, X)
-    part = add_route(cut.tree, X)
-    out = graph.zeros(X, cut.leaves[0].fit.coef.shape[1])
-    for p in range(len(cut.leaves)):
-        rows = graph.node("NonZero", graph.node("Equal", part, graph.integers(p)))  # (1, m)
-        rows = graph.node("Transpose", rows, perm=[1, 0])
-        own = graph.node("GatherND", X, rows)
-        out = graph.node("ScatterND", out, rows, _add_leaf(member, cut, p, own))
-    return out
-
-
-def _add_leaf(member: Member, cut: Cut, p: int, X: Tensor) -> Tensor:
-    leaf = cut.leaves[p]
-    kernel = member.configuration.make_kernel(leaf.setting.gamma)
-    Z = np.asarray(leaf.rows.X, dtype=np.float64)
-    return add_kernel(X, kernel, Z) @ leaf.fit.coef + leaf.fit.intercept[None, :]
-
-
-def add_route(tree: Tree, X: Tensor) -> Tensor:
-    """Add the number of the part of every row, (n,) int64.
-
-    With answers -1 (left) and 1 (right) at all inner nodes, a row is in the part whose path they
-    agree with at every node: a product with the paths counts where they do.
-    """
-    graph = X.graph
-    right = graph.node("Greater", X @ tree.directions.T, tree.thresholds[None, :])
-    answers = graph.node("Where", right, 1.0, -1.0)
-    paths = tree_paths(tree)
-    depth = np.abs(paths).sum(axis=0)
-    return graph.node("ArgMax", answers @ paths - depth[None, :], axis=1, keepdims=0)
-
-
-def tree_paths(tree: Tree) -> FloatArray:
-    """Return the turn at every inner node on the way to every part, shape (q, n_parts).
-
-    1 is right, -1 left, 0 a node that is not on the way.
-    """
-    paths = np.zeros((len(tree.thresholds), tree.n_parts))
-    waiting: list[tuple[int, list[tuple[int, float]]]] = [(0, [])]
-    while waiting:
-        node, before = waiting.pop()
-        for side, turn in ((0, -1.0), (1, 1.0)):
-            child, way = int(tree.children[node, side]), [*before, (node, turn)]
-            if child >= 0:
-                waiting.append((child, way))
-                continue
-            for at, value in way:
-                paths[at, -1 - child] = value
-    return paths

@@ -1,18 +1,21 @@
-"""Kernels K(x, z) for fixed z, and expansions of them, as ONNX operators."""
+"""Kernels, expansions of them and partitions of the rows as ONNX operators."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
+from lssvm.fitting import Member, TableFit
 from lssvm.fitting.record import Fit
 from lssvm.kernels import RBF, Exponential, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.metric import Metric
+from lssvm.local import Cut, Leaf, Tree
 from lssvm.onnx.graph import ModelGraph, Tensor, loop_body
 
 _KERNELS = (RBF, Linear, Polynomial, Exponential, Laplacian, Matern, NonStationary)
@@ -46,21 +49,57 @@ def power(base: Tensor, degree: int) -> Tensor:
     return value
 
 
-def add_expansion(X: Tensor, fit: Fit) -> Tensor:
-    """Add sum_j coef_j K(x A, z_j) + b for rows ``X`` (n, d) and return its value (n, k)."""
+def add_fit(X: Tensor, fit: Fit) -> Tensor:
+    """Add the outputs (n, k) of a fit for rows ``X`` (n, d)."""
     X = add_map(X, fit.metric)
-    basis = dense(fit.basis)
-    outputs: list[Tensor] = []
-    order: list[int] = []
+    terms, order, basis = [], [], dense(fit.basis)
     for columns, kernel, coef, _ in fit.expansions():
-        check_kernel(kernel)
-        used = np.any(coef != 0.0, axis=1)  # the others add nothing
-        used[0] |= not used.any()
-        Z, weights = basis[used], np.asarray(coef[used], dtype=np.float64)
-        linear = type(kernel) is Linear  # x^T (sum_j coef_j z_j)
-        outputs.append(X @ (Z.T @ weights) if linear else add_kernel(X, kernel, Z) @ weights)
+        terms.append(add_expansion(X, kernel, basis, coef))
         order += list(columns)
-    return X.graph.in_order(outputs, order) + fit.intercept[None, :]
+    return X.graph.in_order(terms, order) + fit.intercept[None, :]
+
+
+def add_members(features: Mapping[str, Tensor], fit: TableFit) -> Tensor:
+    """Add the weighted sum of the outputs (n, k) of all members."""
+    total: Tensor | None = None
+    for member in fit.used:
+        X = add_map(features[member.configuration.inputs], member.metric)
+        for cut in member.model.cuts:
+            values = add_partition(X, member, cut) * (member.weight / len(member.model.cuts))
+            total = values if total is None else total + values
+    assert total is not None
+    return total
+
+
+def add_partition(X: Tensor, member: Member, cut: Cut) -> Tensor:
+    """Add the outputs (n, k) of the leaves that the rows ``X`` (n, d) fall into."""
+    graph = X.graph
+
+    def add_leaf(X: Tensor, leaf: Leaf) -> Tensor:
+        kernel = member.configuration.make_kernel(leaf.setting.gamma)
+        outputs = add_expansion(X, kernel, dense(leaf.rows.X), leaf.fit.coef)
+        return outputs + leaf.fit.intercept[None, :]
+
+    if len(cut.leaves) == 1:
+        return add_leaf(X, cut.leaves[0])
+    place = add_route(X, cut.tree)
+    out = graph.zeros(X, cut.leaves[0].fit.coef.shape[1])
+    for number, leaf in enumerate(cut.leaves):
+        rows = graph.node("NonZero", graph.node("Equal", place, graph.integers(number)))  # (1, m)
+        rows = graph.node("Transpose", rows, perm=[1, 0])
+        outputs = add_leaf(graph.node("GatherND", X, rows), leaf)
+        out = graph.node("ScatterND", out, rows, outputs)
+    return out
+
+
+def add_expansion(X: Tensor, kernel: Kernel, Z: FloatArray, coef: FloatArray) -> Tensor:
+    """Add sum_j coef_j K(x, z_j) for rows ``X`` (n, d), without vectors that add nothing."""
+    check_kernel(kernel)
+    used = np.any(coef != 0.0, axis=1)
+    used[0] |= not used.any()
+    Z, coef = Z[used], np.asarray(coef[used], dtype=np.float64)
+    linear = type(kernel) is Linear  # x^T (sum_j coef_j z_j)
+    return X @ (Z.T @ coef) if linear else add_kernel(X, kernel, Z) @ coef
 
 
 def add_map(X: Tensor, metric: Metric) -> Tensor:
@@ -156,3 +195,36 @@ def _nonstationary(X: Tensor, kernel: NonStationary, Z: FloatArray) -> Tensor:
     over = [x, Z.T, a, ((1.0 + np.abs(Z)) * scale).T]
     factor, exponent = graph.scan([zeros + 1.0, zeros], over, body)  # [Suykens2002, eq. (3.70)]
     return graph.node("Sqrt", factor) * graph.node("Exp", exponent)
+
+
+def add_route(X: Tensor, tree: Tree) -> Tensor:
+    """Add the number of the leaf of every row, (n,) int64.
+
+    With answers -1 (left) and 1 (right) at all inner nodes, a row is in the leaf whose path they
+    agree with at every node: a product with the paths counts where they do.
+    """
+    graph = X.graph
+    right = graph.node("Greater", X @ tree.directions.T, tree.thresholds[None, :])
+    answers = graph.node("Where", right, 1.0, -1.0)
+    paths = tree_paths(tree)
+    depth = np.abs(paths).sum(axis=0)
+    return graph.node("ArgMax", answers @ paths - depth[None, :], axis=1, keepdims=0)
+
+
+def tree_paths(tree: Tree) -> FloatArray:
+    """Return the turn at every inner node on the way to every leaf, shape (q, n_leaves).
+
+    1 is right, -1 left, 0 a node that is not on the way.
+    """
+    paths = np.zeros((len(tree.thresholds), tree.n_parts))
+    waiting: list[tuple[int, list[tuple[int, float]]]] = [(0, [])]
+    while waiting:
+        node, before = waiting.pop()
+        for side, turn in ((0, -1.0), (1, 1.0)):
+            child, way = int(tree.children[node, side]), [*before, (node, turn)]
+            if child >= 0:
+                waiting.append((child, way))
+                continue
+            for at, value in way:
+                paths[at, -1 - child] = value
+    return paths
