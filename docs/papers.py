@@ -23,12 +23,13 @@ HEAD = """The papers and this library
 .. This page is made by docs/papers.py from docs/papers.toml.
 
 One row per algorithm, equation and table of the five papers that this library is built on: where
-it is, which test holds it against plain NumPy written from the text, what deviates from the print
-and why, and what was measured (the printed figure in brackets). Whatever is printed can be had
-exactly as printed; where another way is the default, the row names the option. Measured figures are
-those of `benchmarks/RESULTS.md`, which says how they came about; a row without a figure is one of
-theory, or one that a test decides. A test checks that every name and every test on this page
-exists.
+it is, which test checks it, what deviates from the print and why, and what was measured (the
+printed figure in brackets). A row that is "as printed" has a test that compares with plain NumPy
+written from the text (``tests/oracles``), and so has every option below. Every other row says what
+deviates, which option is the print where there is one, and "not explained" where a cause is not
+known. Measured figures are those of ``benchmarks/RESULTS.md``, which says how they came about. A
+test checks that every name and every test on this page exists, and that an oracle is used where the
+page says so.
 
 Options that are the print
 --------------------------

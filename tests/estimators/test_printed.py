@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
+from tests.oracles import dual as dual_oracle
 from tests.oracles import fixed_size as fixed_oracle
 from tests.oracles import greedy as greedy_oracle
 from tests.oracles import prototypes as prototypes_oracle
@@ -341,7 +342,19 @@ def test_gamma_of_a_greedy_regressor_and_what_is_refused():
         GreedyLSSVR(gamma="cv", kernel=lambda A, B: A @ B.T).fit(X, y)
 
 
-# -- what the identity of Fisher's targets says ----------------------------------------------------
+# -- other targets, eqs. (3.22)-(3.23), and what their identity says ------------------------------
+
+
+@pytest.mark.parametrize("targets", ["fisher", (2.0, 0.5)], ids=str)
+def test_targets_are_those_of_the_dual_system(targets):
+    X, y = classes(n=90, k=2)
+    plus, minus, n = np.sum(y == 1), np.sum(y == 0), len(y)
+    t1, t2 = (n / plus, n / minus) if targets == "fisher" else targets
+    alpha, b = dual_oracle.kkt_regression(dual_oracle.rbf(X, X, 0.5), np.where(y, t1, -t2), 3.0)
+    new = classes(n=40, seed=7)[0]
+    model = LSSVC(3.0, gamma=0.5, targets=targets).fit(X, y)
+    expected = dual_oracle.rbf(new, X, 0.5) @ alpha + b
+    np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("targets", ["fisher", (2.0, 0.5)], ids=str)
