@@ -47,10 +47,13 @@ def in_memory():
 
 @pytest.mark.parametrize("case", list(in_memory()))
 def test_a_scan_gives_the_model_of_the_array_with_its_folds(case):
-    model = case.make()
-    dealt = replace(case, make=lambda: clone(model).set_params(cv=by_position(model.cv)))
+    model, looser = case.make(), case.looser
+    if case.family == "table":  # has no cv: a scan is read as the array, folds and all
+        dealt, looser = case, {}
+    else:
+        dealt = replace(case, make=lambda: clone(model).set_params(cv=by_position(model.cv)))
     mine, its = run(case, "scan"), run(dealt, "host")
-    assert differences(mine, its, TOLERANCE, case.looser) == []
+    assert differences(mine, its, TOLERANCE, looser) == []
 
 
 STREAMED = {
