@@ -164,7 +164,7 @@ class Rows(Training):
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import RBF
-    >>> from lssvm.tuning import Rows
+    >>> from lssvm.backends.rows import Rows
     >>> X = np.linspace(0, 1, 10)[:, None]
     >>> (moments,) = Rows(X, np.sin(X)).moments(RBF(1.0), X[::3], None, None).whole
     >>> moments.gram.shape, moments.n

@@ -277,7 +277,7 @@ def escaped(value: Any) -> Any:
 
     Examples
     --------
-    >>> from lssvm.cli.writing import escaped
+    >>> from lssvm.cli.console import escaped
     >>> escaped("=1+1"), escaped("a=b"), escaped("-1.5"), escaped(None)
     ("'=1+1", 'a=b', '-1.5', None)
     """

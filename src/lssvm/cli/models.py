@@ -340,7 +340,7 @@ def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
 
     Examples
     --------
-    >>> from lssvm.cli.parameters import sized
+    >>> from lssvm.cli.models import sized
     >>> sized("reduction", "ssd", 20).size
     20
     """
@@ -467,7 +467,7 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
 
     Examples
     --------
-    >>> from lssvm.cli.parameters import number_or
+    >>> from lssvm.cli.models import number_or
     >>> number_or("C", "cv", ("cv",), float), number_or("C", "2.5", ("cv",), float)
     ('cv', 2.5)
     """

@@ -55,7 +55,7 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     --------
     >>> import inspect
     >>> from dataclasses import dataclass
-    >>> from lssvm.cli.option_groups import expand
+    >>> from lssvm.cli.options import expand
     >>> @dataclass(frozen=True)
     ... class Size:
     ...     width: int

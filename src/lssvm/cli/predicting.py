@@ -274,7 +274,7 @@ def headline(metrics: dict[str, Any], kind: str = "") -> str:
 
     Examples
     --------
-    >>> from lssvm.cli.evaluating import headline
+    >>> from lssvm.cli.predicting import headline
     >>> headline({"rmse": 2.5, "baseline_rmse": 8.0, "r2": 0.91, "rows": 100}, "held-out")
     'RMSE 2.5, R2 0.91 on 100 held-out rows (always saying the mean: RMSE 8)'
     """

@@ -335,7 +335,7 @@ def stratified(labels: IntArray, share: float, seed: int) -> BoolArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.cli.holding_out import stratified
+    >>> from lssvm.cli.tables import stratified
     >>> labels = np.repeat([0, 1, 2], [80, 15, 1])
     >>> np.bincount(labels[stratified(labels, 0.2, 0)], minlength=3).tolist()
     [16, 3, 0]

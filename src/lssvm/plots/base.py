@@ -194,7 +194,7 @@ def fitted_model(estimator: Estimator) -> Any:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVC
-    >>> from lssvm.plots.fitted import fitted_model
+    >>> from lssvm.plots.base import fitted_model
     >>> pipeline = make_pipeline(StandardScaler(), SVC()).fit([[0.0], [1.0]], [0, 1])
     >>> fitted_model(pipeline)
     SVC()
@@ -216,7 +216,7 @@ def require(model: object, names: tuple[str, ...], purpose: str) -> None:
 
     Examples
     --------
-    >>> from lssvm.plots.fitted import require
+    >>> from lssvm.plots.base import require
     >>> require("a text", ("lower", "upper"), "this example")
     """
     missing = [name for name in names if not hasattr(model, name)]
@@ -244,7 +244,7 @@ def support_magnitudes(model: SupportModel) -> FloatArray:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from lssvm.plots.fitted import support_magnitudes
+    >>> from lssvm.plots.base import support_magnitudes
     >>> support_magnitudes(SimpleNamespace(support_=[4, 7], dual_coef_=[[3.0, -4.0], [1.0, 0.0]]))
     array([5., 1.])
     """
@@ -275,7 +275,7 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
 
     Examples
     --------
-    >>> from lssvm.plots.fitted import finite_vector
+    >>> from lssvm.plots.base import finite_vector
     >>> finite_vector("the trace", [1, 2], "numbers")
     array([1., 2.])
     """
@@ -293,7 +293,7 @@ def class_scores(decision: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from lssvm.plots.fitted import class_scores
+    >>> from lssvm.plots.base import class_scores
     >>> class_scores([1.0, 2.0])
     array([[-1.,  1.],
            [-2.,  2.]])
@@ -321,7 +321,7 @@ def class_positions(y: ArrayLike, classes: AnyArray, n: int) -> IntArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.fitted import class_positions
+    >>> from lssvm.plots.base import class_positions
     >>> class_positions(["b", "a"], np.array(["a", "b"]), 2).tolist()
     [1, 0]
     """

@@ -80,7 +80,7 @@ def column_facts(name: str, values: FloatArray | TextColumn) -> ColumnFacts:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.report.data import column_facts
+    >>> from lssvm.report.columns import column_facts
     >>> column_facts("id", np.arange(100.0)).suspicion, column_facts("a", np.ones(9)).holds
     ('an identifier', '1 to 1, mean 1')
     """
@@ -266,8 +266,8 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.report.importance import shuffle_importance
-    >>> from lssvm.report.sample import SampledRows, as_numbers
+    >>> from lssvm.report.columns import shuffle_importance
+    >>> from lssvm.report.subject import SampledRows, as_numbers
     >>> X = np.random.default_rng(0).normal(size=(80, 2))
     >>> model = LSSVR(10.0, gamma=0.3).fit(X, X[:, 1])
     >>> shuffle_importance(model, SampledRows.read(model, (X, X[:, 1]))).names
@@ -469,8 +469,8 @@ def partial_dependence(
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVR
-    >>> from lssvm.report.sample import SampledRows
-    >>> from lssvm.report.shapes import Grid, partial_dependence
+    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.report.columns import Grid, partial_dependence
     >>> X = np.random.default_rng(0).normal(size=(80, 2))
     >>> model = LSSVR(100.0, gamma=0.1).fit(X, 2 * X[:, 0])
     >>> rows = SampledRows.read(model, (X, 2 * X[:, 0]))

@@ -24,7 +24,7 @@ def number(value: float) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import number
+    >>> from lssvm.report.markup import number
     >>> number(1234.5), number(0.00012345), number(0.5), number(-3.14159), number(float("nan"))
     ('1,234', '0.000123', '0.500', '−3.14', '\u2013')
     """
@@ -44,7 +44,7 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import plus_minus
+    >>> from lssvm.report.markup import plus_minus
     >>> plus_minus(2.5412, 0.737), plus_minus(-0.0334, 0.0021, sign=True), plus_minus(12.345, 0.0)
     ('2.54 ± 0.74', '−0.0334 ± 0.0021', '12.3')
     """
@@ -63,7 +63,7 @@ def percent(share: float, digits: int = 1) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import percent
+    >>> from lssvm.report.markup import percent
     >>> percent(0.8631), percent(1.0), percent(0.99996), percent(0.00001), percent(0.5, 0)
     ('86.3 %', '100 %', '> 99.9 %', '< 0.1 %', '50 %')
     """
@@ -85,7 +85,7 @@ def count(n: int) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import count
+    >>> from lssvm.report.markup import count
     >>> count(12345)
     '12,345'
     """
@@ -97,7 +97,7 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import duration
+    >>> from lssvm.report.markup import duration
     >>> duration(0.012), duration(3.14), duration(75), duration(7300)
     ('12 ms', '3.1 s', '1 min 15 s', '2 h 1 min')
     """
@@ -116,7 +116,7 @@ def short(text: Any, length: int = 18) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import short
+    >>> from lssvm.report.markup import short
     >>> short("a_very_long_name_of_a_column", 13)
     'a_very…column'
     """
@@ -132,7 +132,7 @@ def listing(names: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> from lssvm.report.formats import listing
+    >>> from lssvm.report.markup import listing
     >>> listing(["a", "b", "c"]), listing(["a"]), listing([])
     ('a, b and c', 'a', '')
     """

@@ -253,7 +253,7 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.measures import predict_rows
-    >>> from lssvm.report.sample import SampledRows
+    >>> from lssvm.report.subject import SampledRows
     >>> X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
     >>> model = LSSVC(C=10.0, gamma=1.0).fit(X, y)
     >>> predict_rows(model, SampledRows.read(model, (X, y))).decided.tolist()

@@ -476,7 +476,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.report.classification import thresholds
+    >>> from lssvm.report.performance import thresholds
     >>> from lssvm.report.measures import ClassPredictions
     >>> p = np.array([0.1, 0.4, 0.6, 0.9])
     >>> both, labels = np.column_stack([1 - p, p]), np.array([0, 1, 0, 1])

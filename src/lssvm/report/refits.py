@@ -170,7 +170,7 @@ def out_of_fold(
     >>> import numpy as np
     >>> from lssvm import LSSVR
     >>> from lssvm.report.refits import out_of_fold
-    >>> from lssvm.report.sample import SampledRows
+    >>> from lssvm.report.subject import SampledRows
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> model = LSSVR(100.0, gamma=1.0).fit(X, np.sin(X[:, 0]))
     >>> found, _ = out_of_fold(model, SampledRows.read(model, (X, np.sin(X[:, 0]))))

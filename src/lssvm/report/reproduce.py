@@ -60,7 +60,7 @@ def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) 
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.reproduce import schema_digest
-    >>> from lssvm.report.sample import SampledRows
+    >>> from lssvm.report.subject import SampledRows
     >>> X, y = np.eye(2), np.array([0, 1])
     >>> model = LSSVC(gamma=1.0).fit(X, y)
     >>> len(schema_digest(model, SampledRows.read(model, (X, y)), [0, 1]))

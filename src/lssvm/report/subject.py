@@ -211,7 +211,7 @@ class SampledRows:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVC
-    >>> from lssvm.report.sample import SampledRows
+    >>> from lssvm.report.subject import SampledRows
     >>> X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
     >>> rows = SampledRows.read(LSSVC(gamma=1.0).fit(X, y), (X, y))
     >>> rows.n_rows, rows.schema.names, rows.take([2]).y.tolist()

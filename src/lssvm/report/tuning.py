@@ -366,7 +366,7 @@ def project(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.report.prototypes import project
+    >>> from lssvm.report.tuning import project
     >>> project(np.eye(2), np.zeros((1, 2)), ("a", "b"))[2]
     ('a', 'b', False)
     """
