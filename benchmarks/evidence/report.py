@@ -152,10 +152,10 @@ def readme_table(records: Records) -> str:
                 word,
             )
         )
-    table = grid(("measured", "`lssvm`", "beside it", ""), rows, words=1)
+    table = grid(("measured", "`lssvm`", "compared with", ""), rows, words=1)
     text = (
         "The model for tables, 2/3 of the rows of a set for training and 1/3 for testing, "
-        f"{questions.splits_in_words(found)}, everything by default, categories as indicators for "
+        f"{questions.splits_in_words(found)}, default settings, categories as indicators for "
         f"CatBoost. Of the sets with {MANY:,} test rows or more, those where it gains or loses "
         "most:"
     )
@@ -224,8 +224,8 @@ def page(records: Records, pictures: dict[str, str]) -> str:
         if found.column(OURS)[i] > found.column(PEER)[i] + 1e-9
     ]
     text = (
-        f"On {len(found.sets)} data sets ({questions.splits_in_words(found)}), all settings as "
-        f"they come, it had a smaller test error than CatBoost on {wins}, the same on {ties} and a "
+        f"On {len(found.sets)} data sets ({questions.splits_in_words(found)}), with default "
+        f"settings, it had a smaller test error than CatBoost on {wins}, the same on {ties} and a "
         f"larger one on {losses} ({', '.join(behind)})."
     )
     if len(found.methods) > 2:
