@@ -269,19 +269,32 @@ class TestReductions:
         with pytest.raises(ValueError, match="something to tune"):
             LSSVC(reduction=Prune(retune=True)).fit(X, binary)
 
+    @pytest.mark.parametrize("by", ["size", "sign"])
     @pytest.mark.parametrize("against", ["full", "previous"])
-    def test_pruning_is_the_loop_of_section_3_7_by_refits(self, against):
-        settings = Prune(step=0.1, level=0.2, against=against)
+    def test_pruning_is_the_loop_of_section_3_7_by_refits(self, against, by):
+        settings = Prune(step=0.1, level=0.2, against=against, by=by)
         cv = StratifiedKFold(5, shuffle=True, random_state=1)
         signs = np.where(binary == "yes", 1.0, -1.0)
         model = LSSVC(C=3.0, gamma=0.6, cv=cv, reduction=settings).fit(X, binary)
         folds = [test for _, test in cv.split(X, binary)]
-        previous = against == "previous"
-        kept, steps = prune_loop(rbf(X, X, 0.6), signs, 3.0, folds, 0.2, 0.1, previous)
+        how = {"previous": against == "previous", "signed": by == "sign"}
+        kept, steps = prune_loop(rbf(X, X, 0.6), signs, 3.0, folds, 0.2, 0.1, **how)
         np.testing.assert_array_equal(model.support_, kept)
         path = model.reduction_path_[0].steps
         assert [step.n_rows for step in path[1:]] == [n for n, _ in steps]
         np.testing.assert_allclose([s.p_value for s in path[1:]], [p for _, p in steps], atol=1e-9)
+
+    def test_pruning_by_sign_keeps_rows_near_the_boundary_and_needs_classes(self):
+        plain, signed = (
+            LSSVC(C=3.0, gamma=0.6, reduction=Prune(level=0.3, by=by)).fit(X, binary)
+            for by in ("size", "sign")
+        )
+        far = [np.abs(model.decision_function(model.support_vectors_)) for model in (plain, signed)]
+        assert far[1].max() < far[0].max() - 0.1
+        with pytest.raises(ValueError, match="needs classes"):
+            LSSVR(C=3.0, gamma=0.6, reduction=Prune(by="sign")).fit(X, X[:, 0])
+        with pytest.raises(ValueError, match="'size' or 'sign'"):
+            Prune(by="alpha")
 
     def test_against_the_step_before_pruning_goes_further(self):
         cv = StratifiedKFold(5, shuffle=True, random_state=1)

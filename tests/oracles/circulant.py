@@ -120,3 +120,15 @@ def gcv(K, y, C, bias):
     S = hat_matrix(K, C, bias)
     n = len(y)
     return n * np.sum((y - S @ y) ** 2) / np.trace(np.eye(n) - S) ** 2
+
+
+def complexity(name, K, y, C, bias, noise=None):
+    """Akaike's and Schwarz's criterion over n, and Mallows' Cp, of y = Sy + e."""
+    S = hat_matrix(K, C, bias)
+    n, p = len(y), np.trace(S)
+    mean = np.sum((y - S @ y) ** 2) / n
+    return {
+        "aic": np.log(mean) + 2 * p / n,
+        "bic": np.log(mean) + np.log(n) * p / n,
+        "cp": None if noise is None else mean + 2 * noise * p / n,
+    }[name]

@@ -22,6 +22,23 @@ def renyi_entropy_by_quadrature(z, h, points=20001):
     return -np.log(np.sum(density**2) * (grid[1] - grid[0]))
 
 
+def entropy_by_quadrature(Z, h, order, points=401):
+    """Return eq. (9) (order 1) or (10) of the density (11), on a grid in one or two dimensions."""
+    ends = [(z.min() - 9 * w, z.max() + 9 * w) for z, w in zip(Z.T, h, strict=True)]
+    axes = [np.linspace(low, high, points) for low, high in ends]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, Z.shape[1])
+    density = np.zeros(len(grid))
+    for z in Z:
+        u = (grid - z) / h
+        density += np.exp(-0.5 * (u**2).sum(axis=1)) / np.prod(np.sqrt(2 * np.pi) * h)
+    density /= len(Z)
+    cell = np.prod([axis[1] - axis[0] for axis in axes])
+    if order == 1:
+        logs = np.log(np.where(density > 0, density, 1.0))
+        return -np.sum(density * logs) * cell
+    return np.log(np.sum(density**order) * cell) / (1 - order)
+
+
 def active_selection(X, m, h, trials, rng):
     """Run algorithm 1 as printed for a number of trials."""
     chosen = rng.choice(X.shape[0], m, replace=False)

@@ -14,12 +14,12 @@ def sign_test(before, after):
     return sum(comb(changed, k) for k in range(worse, changed + 1)) / 2.0**changed
 
 
-def prune_loop(K, y, C, folds, level, step, previous):
+def prune_loop(K, y, C, folds, level, step, previous, signed=False):
     """Drop the rows of the smallest support values until the errors of the folds rise.
 
     `y` holds -1 and +1, `folds` the test rows of each fold. A fold's model has the rows that are
     left outside it, and is tested on all its rows. Returns the rows kept, and of every step the
-    number of rows and the p-value.
+    number of rows and the p-value. ``signed`` sorts by the alpha of eq. (3.5) with its sign.
     """
 
     def errors(rows):
@@ -35,7 +35,8 @@ def prune_loop(K, y, C, folds, level, step, previous):
     while len(rows) > 2:
         alpha, _ = kkt_regression(K[np.ix_(rows, rows)], y[rows], C)
         gone = max(1, int(step * len(rows) + 1e-9))
-        rows = np.sort(rows[np.argsort(np.abs(alpha), kind="stable")[gone:]])
+        value = alpha * y[rows] if signed else np.abs(alpha)
+        rows = np.sort(rows[np.argsort(value, kind="stable")[gone:]])
         found = errors(rows)
         p_value = sign_test(reference, found)
         steps.append((len(rows), p_value))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.oracles import plugin_bandwidth as plug_in_oracle
 from tests.oracles import prototypes as oracle
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
@@ -20,6 +21,47 @@ def test_entropy_equals_the_double_sum_and_the_integral(X):
     z = X[:60, :1]
     expected = oracle.renyi_entropy_by_quadrature(z[:, 0], 0.3)
     assert renyi_entropy(z, 0.3) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.5, 3.0])
+@pytest.mark.parametrize("d", [1, 2])
+def test_entropies_of_any_order_are_the_printed_integrals(X, d, order):
+    Z, h = X[::60, :d], np.array([0.5, 0.8])[:d]
+    expected = oracle.entropy_by_quadrature(Z, h, order, points=401 if d == 2 else 4001)
+    assert renyi_entropy(Z, h, order) == pytest.approx(expected, abs=2e-4)
+    if order == 1.0:  # the limit of the others
+        assert renyi_entropy(Z, h, 1.0 + 1e-6) == pytest.approx(expected, abs=2e-4)
+
+
+def test_entropies_of_many_columns_lie_between_their_neighbours():
+    Z = np.random.default_rng(0).standard_normal((40, 5))
+    found = [renyi_entropy(Z, 0.7, order) for order in (0.5, 1.0, 2.0, 2.5)]
+    assert (np.diff(found) < 0).all()  # the entropy falls with its order
+    nodes = renyi_entropy(Z, 0.7, 2.0 + 1e-9)
+    assert nodes == pytest.approx(found[2], abs=5e-3)  # the closed form
+
+
+@pytest.mark.parametrize("order", [1.0, 3.0])
+def test_selection_by_an_entropy_of_another_order(X, order):
+    rule = RenyiEntropy("random", np.array([0.5, 0.5]), max_trials=300, order=order)
+    y = (X[:, 0] > 2).astype(int)
+    chosen = select_prototypes(X, 12, rule, y=y, random_state=0)
+    trace = chosen.entropy_trace
+    assert (np.diff(trace) > 0).all() and trace[-1] > trace[0] + 0.3
+    expected = oracle.entropy_by_quadrature(X[chosen.indices], chosen.bandwidth.value, order)
+    assert trace[-1] == pytest.approx(expected, abs=0.01)
+    assert np.bincount(y[chosen.indices]).tolist() == [7, 5]
+    with pytest.raises(InvalidInputError, match="swap='random'"):
+        RenyiEntropy(order=order)
+    with pytest.raises(InvalidInputError, match="Shannon"):
+        renyi_entropy(X[:5], 1.0, order=0.0)
+
+
+def test_the_printed_bandwidth_is_the_plug_in_of_every_column(X):
+    some = X[::10]
+    chosen = select_prototypes(some, 20, RenyiEntropy("random", "plug-in"), random_state=0)
+    for column, value in zip(some.T, chosen.bandwidth.value, strict=True):
+        assert value == pytest.approx(plug_in_oracle.plug_in_bandwidth(column), rel=5e-3)
 
 
 @pytest.mark.parametrize("swap", ["greedy", "random"])

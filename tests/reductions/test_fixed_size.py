@@ -123,15 +123,13 @@ def test_ssd_starts_from_the_dual_model_on_the_prototypes():
 
 
 @pytest.mark.parametrize("s", [np.ones(400), weight], ids=["plain", "weighted"])
-@pytest.mark.parametrize("method", ["spfs", "ssd"])
+@pytest.mark.parametrize("method", ["spfs", "ssd", "sv-l0"])
 def test_algorithms_3_and_4_to_the_letter(method, s):
     few = rng.permutation(300)[:12]  # the printed matrices overflow with more steps and functions
     Q, K = rbf(X, X[few], GAMMA), rbf(X[few], X[few], GAMMA)
-    if method == "spfs":
-        start = primal_weights(Q, y, 5.0, K, s)
-    else:
-        start = dual(K, y[few], 5.0, s[few])[0]
-    indices, expected, b, steps = algorithms_3_and_4(Q, y, 5.0, start, s)
+    start = dual(K, y[few], 5.0, s[few])[0] if method == "ssd" else primal_weights(Q, y, 5.0, K, s)
+    seen = (K, y[few], s[few]) if method == "sv-l0" else (Q, y, s)  # rows of the loss
+    indices, expected, b, steps = algorithms_3_and_4(*seen[:2], 5.0, start, seen[2])
     assert 2 <= steps <= 50
     model = regressor(C=5.0, selection=few, reduction=f"{method}-printed").set_params(
         n_prototypes=12

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(2)
 X = RNG.uniform(-2, 2, (30, 2))
 Y = np.column_stack([np.sin(X[:, 0]) + 3.0, X[:, 1] ** 2]) + 0.1 * RNG.standard_normal((30, 2))
 C = np.array([0.1, 3.0, 200.0])
-NAMES = ["gcv", "rk", "evidence", "press"]
+NAMES = ["aic", "bic", "cp", "gcv", "rk", "evidence", "press"]
 
 
 def fixed(name, Z, weight=None):

@@ -35,6 +35,31 @@ def test_gcv(bias):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", ["aic", "bic", "cp"])
+def test_complexity_criteria(name, bias):
+    part = objective(name, bias)
+    noise = [None, None] if name != "cp" else part.noise[0]
+    found = part.at(0.7).losses(C).mean
+    pairs = list(zip(Y.T, noise, strict=True))
+    expected = [np.mean([oracle.complexity(name, K, y, c, bias, v) for y, v in pairs]) for c in C]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    twice = np.r_[np.arange(25), np.arange(25)]
+    double = DualSystem(RBF(0.7), X[twice], X[twice], 1.0, bias=bias)
+    again = SpectralObjective(name, RBF, double, Y[twice], BOTH).at(0.7).losses(C).mean
+    weighted = objective(name, bias, np.full(25, 2.0)).at(0.7).losses(C).mean
+    np.testing.assert_allclose(weighted, again, rtol=1e-8)
+
+
+@pytest.mark.parametrize("scoring", ["aic", "bic", "cp"])
+def test_complexity_criteria_choose_C_and_gamma(scoring):
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-3, 3, 150))[:, None]
+    clean = np.sin(2 * x[:, 0])
+    model = LSSVR("cv", gamma="cv", scoring=scoring).fit(x, clean + 0.3 * rng.normal(size=150))
+    assert np.mean((model.predict(x) - clean) ** 2) < 0.02
+
+
 def test_expected_risk_is_equation_29():
     part = objective("rk", bias=False)
     noise = part.noise[0]

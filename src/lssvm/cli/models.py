@@ -262,7 +262,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-REDUCTIONS = ("spfs", "ssd", "sv-l0", "sd", "spfs-printed", "ssd-printed")
+REDUCTIONS = ("spfs", "ssd", "sv-l0", "sd", "spfs-printed", "ssd-printed", "sv-l0-printed")
 """Those of the fixed-size model."""
 _INTERCEPTS: dict[str, bool | str] = {"free": True, "penalised": "penalised", "none": False}
 _WORDS = {

@@ -315,7 +315,7 @@ class Fitting:
     reduction: str | None = option(
         None,
         "Leave out prototypes after training; prune and l0: support vectors of the dual model.",
-        "spfs|ssd|sv-l0|sd|spfs-printed|ssd-printed|prune|l0",
+        "spfs|ssd|sv-l0|sd|spfs-printed|ssd-printed|sv-l0-printed|prune|l0",
     )
     support: int | None = option(None, "How many a reduction leaves.", "N", min=1)
     class_weight: str | None = option(None, "Classes count the same (classes only).", "balanced")

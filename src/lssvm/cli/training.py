@@ -528,7 +528,9 @@ class Reducing:
     out: str = option(MISSING, "Where the smaller model goes.", "FILE", OUTPUT)
     support: int | None = option(None, "Support vectors to keep; by default chosen.", "N", min=1)
     method: str = option(
-        "spfs", "How prototypes are left out.", "spfs|ssd|sv-l0|spfs-printed|ssd-printed"
+        "spfs",
+        "How prototypes are left out.",
+        "spfs|ssd|sv-l0|spfs-printed|ssd-printed|sv-l0-printed",
     )
     target: str | None = option(None, "Column to predict.", names=TARGET)
 

@@ -90,8 +90,8 @@ class LSSVC(KernelClassifier):
         Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
         given the sample weights, not the class weights. None is the accuracy under both weights,
         with what lies within half a standard error of the best value decided by the squared error.
-        "press", "gcv", "rk" and "evidence" are criteria of the targets without folds;
-        cv is then not used.
+        "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
+        folds; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
         error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
@@ -302,8 +302,9 @@ class LSSVR(KernelRegressor):
         where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
-        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds;
-        cv is then not used.
+        absolute error.
+        "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
+        folds; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs, or one for each.
     tol : float, default=1e-6

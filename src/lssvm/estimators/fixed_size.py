@@ -136,8 +136,8 @@ class FixedSizeLSSVC(KernelClassifier):
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
-        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+        such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
+        are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array or Code, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
@@ -161,8 +161,8 @@ class FixedSizeLSSVC(KernelClassifier):
         ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
-        of the best value decided by the squared error. "press", "gcv", "rk" and "evidence" are
-        criteria without folds, for which cv is not used.
+        of the best value decided by the squared error. "press", "gcv", "aic",
+        "bic", "cp", "rk" and "evidence" are criteria without folds, for which cv is not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
         binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
@@ -541,8 +541,8 @@ class FixedSizeLSSVR(KernelRegressor):
         the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors. "spfs-printed" and "ssd-printed" are algorithms 3
-        and 4 of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+        such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
+        are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
     loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
         L above. The others keep gross errors in the targets from bending the model:
         Huber's loss bends at 1.345 robust standard deviations of
@@ -562,8 +562,9 @@ class FixedSizeLSSVR(KernelRegressor):
         ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
-        absolute error. "press", "gcv", "rk" and "evidence" are criteria without folds;
-        cv is then not used.
+        absolute error.
+        "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
+        folds; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
         and there are no error bars.

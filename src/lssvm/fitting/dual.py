@@ -910,6 +910,11 @@ def _prune(
     if part.rows is not None:
         folds = restrict_folds(folds, part.rows, problem.system.n)
     loss = SquaredError() if problem.targets.labels is None else WrongSides()
+    if pruning.by == "sign" and problem.targets.labels is None:
+        raise InvalidInputError(
+            "Prune(by='sign') needs classes: the sign of a support value of a regressor is that of "
+            "its error. Use by='size'."
+        )
     if pruning.retune and not settings.tunes:
         raise InvalidInputError(
             "Prune(retune=True) needs something to tune: set C='cv' or gamma='cv'."

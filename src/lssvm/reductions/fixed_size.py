@@ -30,7 +30,7 @@ from lssvm.solvers.primal import fold_paths, output_errors, solve_primal
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
 """The reductions of a fixed-size model."""
-PRINTED = ("spfs-printed", "ssd-printed")
+PRINTED = ("spfs-printed", "ssd-printed", "sv-l0-printed")
 """Those that can be had to the letter."""
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
@@ -60,7 +60,8 @@ class FixedSizeL0:
         Drop a prototype for all outputs at once, or for each output by itself.
     settings : L0, default=L0()
         Tolerances of the printed algorithm, for ``size="l0"``. With ``L0(printed=True)`` algorithms
-        3 ("spfs") and 4 ("ssd") are run to the letter, see `FixedSizeL0.printed`.
+        3 ("spfs") and 4 ("ssd") are run to the letter, see `FixedSizeL0.printed`, and so is
+        "sv-l0", whose loss is that of algorithm 3 over the prototypes.
 
     Examples
     --------
@@ -91,28 +92,30 @@ class FixedSizeL0:
                 "printed algorithm."
             )
         letter = not (self.refit or self.joint) and self.size == "l0"
-        if self.settings.printed and not (letter and self.method in ("spfs", "ssd")):
+        if self.settings.printed and not (letter and self.method != "sd"):
             raise InvalidInputError(
                 f"FixedSizeL0(method={self.method!r}, size={self.size!r}, refit={self.refit}, "
-                f"joint={self.joint}) is not what is printed: FixedSizeL0.printed('spfs') and "
-                "FixedSizeL0.printed('ssd') are, or give settings=L0()."
+                f"joint={self.joint}) is not what is printed: FixedSizeL0.printed('spfs'), 'ssd' "
+                "and 'sv-l0' are, or give settings=L0()."
             )
 
     @classmethod
     def printed(cls, method: str = "spfs") -> FixedSizeL0:
-        """Return algorithm 3 ("spfs") or 4 ("ssd") of [Mall2014]_ exactly as printed.
+        """Return algorithm 3 ("spfs") or 4 ("ssd") of [Mall2014]_ exactly as printed, or "sv-l0".
 
-        Also ``reduction="spfs-printed"`` and ``"ssd-printed"`` of the estimators. The first
-        penalties are the primal weights (spfs; one for each eigenvector, padded with zeros where
-        eigenvalues were dropped, each eigenvector turned so that its largest entry is positive) or
-        the support values (ssd), the loop ends by the absolute tolerances of section IV, at most 50
-        steps, and the last system's coefficients above 1e-6 are the model: no size is
-        cross-validated, nothing is fitted again, and every output is reduced by itself.
+        Also ``reduction="spfs-printed"``, ``"ssd-printed"`` and ``"sv-l0-printed"`` of the
+        estimators: "sv-l0", the peer of section IV-B, has the loop of algorithm 3 with a loss over
+        the prototypes. The first penalties are the primal weights (spfs, sv-l0; one for each
+        eigenvector, padded with zeros where eigenvalues were dropped, each eigenvector turned so
+        that its largest entry is positive) or the support values (ssd), the loop ends by the
+        absolute tolerances of section IV, at most 50 steps, and the last system's coefficients
+        above 1e-6 are the model: no size is cross-validated, nothing is fitted again, and every
+        output is reduced by itself.
 
         Parameters
         ----------
-        method : {"spfs", "ssd"}, default="spfs"
-            Which of the two algorithms.
+        method : {"spfs", "ssd", "sv-l0"}, default="spfs"
+            Which of the algorithms.
         """
         return cls(method, "l0", refit=False, joint=False, settings=L0(printed=True))
 

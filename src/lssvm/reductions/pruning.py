@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special, stats
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.data.folds import Folds, hash_rows
 from lssvm.kernels import Precomputed
 from lssvm.solvers import DualSystem
@@ -21,7 +21,7 @@ from lssvm.tuning.objective import Group
 
 @dataclass(frozen=True)
 class Prune:
-    """Settings of the pruning.
+    r"""Settings of the pruning.
 
     Parameters
     ----------
@@ -37,6 +37,10 @@ class Prune:
         What a step is tested against: the model of all rows, or the model of the step before. The
         chapter leaves it open ("decreases significantly"). Small falls add up where each is tested
         against the one before, so "previous" keeps fewer rows, and no bound on the fall in all.
+    by : {"size", "sign"}, default="size"
+        Which rows leave: those of the smallest :math:`|\alpha_k|`, or those of the smallest
+        :math:`\alpha_k` with its sign, the most negative first. Those of a classifier (eq. (3.5))
+        are negative beyond their target, far from the boundary; regressors have no such sign.
 
     Notes
     -----
@@ -54,6 +58,7 @@ class Prune:
     level: float = 0.05
     retune: bool = False
     against: Literal["full", "previous"] = "full"
+    by: Literal["size", "sign"] = "size"
 
     def __post_init__(self) -> None:
         if not 0 < self.step < 1 or not 0 < self.level < 1:
@@ -66,6 +71,8 @@ class Prune:
                 f"Prune(against={self.against!r}) is not known: use 'full' (each step is tested "
                 "against the model of all rows) or 'previous' (against the step before)."
             )
+        if self.by not in ("size", "sign"):
+            raise not_known("by", self.by, "give 'size' or 'sign'.")
 
 
 @dataclass(frozen=True)
@@ -111,8 +118,9 @@ def prune(
     r"""Remove the rows of the smallest support values, step by step.
 
     The algorithm of section 3.7 of [Suykens2002]: train, remove the 5 % of the rows that are left
-    with the smallest :math:`|\alpha|` (a row norm where there are several outputs), train again,
-    until the cross-validated performance falls significantly.
+    with the smallest :math:`|\alpha|` (a row norm where there are several outputs), or the smallest
+    :math:`\alpha y` (their mean), train again, until the cross-validated performance falls
+    significantly.
     """
     rows = kept = np.arange(system.n)
     count = np.ones(system.n) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -131,7 +139,10 @@ def prune(
     steps = [PruneStep(system.n, mean(reference), 1.0)]
     C, current, kept_gamma = system.C, system, gamma
     while True:
-        left = _without_smallest(alpha, unit[rows], count[rows], settings.step)
+        values = alpha if settings.by == "size" else np.sign(Y[rows]) * alpha
+        left = _without_smallest(
+            values, unit[rows], count[rows], settings.step, settings.by == "sign"
+        )
         if len(np.unique(unit[rows[left]])) < 2:
             break
         rows = rows[left]
@@ -163,13 +174,14 @@ def _equal_observations(system: DualSystem, Y: FloatArray) -> IntArray:
 
 
 def _without_smallest(
-    alpha: FloatArray, unit: IntArray, count: FloatArray, step: float
+    alpha: FloatArray, unit: IntArray, count: FloatArray, step: float, signed: bool = False
 ) -> IntArray:
     """Return the rows that are left without a part of the observations, of small support values."""
     numbers, member = np.unique(unit, return_inverse=True)
     mass = np.bincount(member, count)
     total = np.stack([np.bincount(member, column) for column in alpha.T], 1)
-    order = np.argsort(np.linalg.norm(total, axis=1) / mass, kind="stable")
+    size = total.mean(axis=1) if signed else np.linalg.norm(total, axis=1)
+    order = np.argsort(size / mass, kind="stable")
     within = np.cumsum(mass[order]) <= step * mass.sum() * (1.0 + 1e-12)
     gone = np.zeros(len(numbers), dtype=bool)
     gone[order[: max(1, int(within.sum()))]] = True

@@ -376,7 +376,7 @@ class FoldTargets:
         return Targets(targets[table_of, labels], labels, weight)
 
 
-SPECTRAL = ("evidence", "gcv", "rk")
+SPECTRAL = ("aic", "bic", "cp", "evidence", "gcv", "rk")
 """The criteria that come from the spectrum alone."""
 
 

@@ -5,6 +5,10 @@ bordered matrix (H^-1 without a bias), the fitted model leaves the scaled residu
 :math:`\beta / C = G R y / C`, so that I - S = G/C for the matrix S from targets to fitted
 values. Let W be the sum of the weights. Then
 
+- the effective number of parameters is tr S = n - tr G / C, and with the mean squared residual
+  :math:`r = |\beta|^2 / C^2 / W` Akaike's criterion is log r + 2 tr S / W, Schwarz's (BIC)
+  log r + log(W) tr S / W, and Mallows' Cp :math:`r + 2 \delta^2 tr S / W`: the complexity
+  criteria that section 6 of [DeBrabanter2010]_ names;
 - generalised cross-validation is :math:`W |\beta|^2 / C^2 / (W - n + tr G / C)^2`;
 - R(K) of eq. (29) of [Ding2011]_ is
   :math:`(y^T R \beta / C + \delta^2 (W - n + tr G / C)) / W`;
@@ -146,9 +150,15 @@ class Terms:
         free = self.mass - self.n + self.trace / self.C  # tr(I - S), (c, 1)
         if name == "gcv":
             return np.asarray(self.mass * self.squares / self.C**2 / free**2)
-        if name == "rk":
+        used, mean = 1.0 - free / self.mass, self.squares / self.C**2 / self.mass  # tr S / W
+        if name in ("aic", "bic"):
+            price = 2.0 if name == "aic" else np.log(self.mass)
+            return np.asarray(np.log(np.maximum(mean, np.finfo(float).tiny)) + price * used)
+        if name in NOISY:
             if noise is None:
-                raise InvalidInputError("R(K) needs the variance of the noise: give noise.")
+                raise InvalidInputError(f"{name!r} needs the variance of the noise: give noise.")
+            if name == "cp":
+                return np.asarray(mean + 2.0 * noise * used)
             # [Ding2011, eq. (29)]
             return np.asarray((self.fit / self.C + noise * free) / self.mass)
         if name == "evidence":
@@ -165,6 +175,8 @@ class Terms:
         return np.asarray(value - 0.5 * np.log(self.s) if self.bias else value)
 
 
+NOISY = ("cp", "rk")
+"""The criteria that need the variance of the noise."""
 _FLOOR = 1e-12  # of the variance of the targets
 
 
@@ -178,8 +190,8 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
     """
     if is_sparse(X):
         raise InvalidInputError(
-            "scoring='rk' estimates the noise from nearest neighbours, which needs dense rows, but "
-            "X is sparse: convert it with X.toarray(), or use another scoring."
+            "scoring='rk' or 'cp' estimates the noise from nearest neighbours, which needs dense "
+            "rows, but X is sparse: convert it with X.toarray(), or use another scoring."
         )
     rows, group = np.unique(to_numpy(X), axis=0, return_inverse=True)
     s = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -247,7 +259,7 @@ class SpectralObjective:
     @cached_property
     def noise(self) -> list[FloatArray | None]:
         """The variance of the noise of each group's outputs, where it is needed."""
-        if self.name != "rk":
+        if self.name not in NOISY:
             return [None] * len(self.groups)
         return [
             noise_variance(self.system.rows[rows], self._targets(group), self._weights(rows))
@@ -380,8 +392,8 @@ class FixedCriterionObjective:
 
     @cached_property
     def noise(self) -> FloatArray | None:
-        """Variance of the noise of every output, which R(K) needs."""
-        if self.name != "rk":
+        """Variance of the noise of every output, where it is needed."""
+        if self.name not in NOISY:
             return None
         sample = self.objective.rows.sample
         X, Y, weight = sample.X, np.asarray(sample.Y), sample.targets.weight
