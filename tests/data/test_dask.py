@@ -18,8 +18,8 @@ from lssvm.data.cluster import (
     map_reduce,
     task_resources,
 )
+from lssvm.data.dataset import as_scan
 from lssvm.data.prepare import survey
-from lssvm.data.scanning import as_scan
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -6,6 +6,7 @@ same path. Where a NumPy-only routine is faster (in-place LAPACK), `is_numpy` de
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -55,6 +56,11 @@ def is_sparse(array: Array) -> bool:
     from scipy import sparse  # which the header of a model file does not need
 
     return bool(sparse.issparse(array))
+
+
+def is_dask(data: Any) -> bool:
+    """Say whether ``data`` is a Dask array, data frame or series."""
+    return "dask" in sys.modules and hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed")
 
 
 def float_rows(X: Any) -> Any:

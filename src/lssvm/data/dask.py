@@ -5,7 +5,6 @@ First what their parts are on the worker that has them; then the collections the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -14,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray
+from lssvm._core.arrays import AnyArray, is_dask
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.arrow import ArrowReader
@@ -197,11 +196,6 @@ class FileParts(Opener):
     def length(self, part: Part) -> int:
         """Return the rows of a file."""
         return int(replace(self.reader, files=[part.values[0]]).count())
-
-
-def is_dask(data: Any) -> bool:
-    """Say whether ``data`` is a Dask array, data frame or series."""
-    return "dask" in sys.modules and hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed")
 
 
 @dataclass(frozen=True, eq=False)

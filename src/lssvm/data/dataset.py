@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from lssvm._core.arrays import Array, compat, to_numpy
+from lssvm._core.arrays import Array, compat, is_dask, to_numpy
 from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.scanning import Scan, as_scan
+from lssvm.data.dask import array_reader, frame_reader
+from lssvm.data.scanning import Scan, scan
+from lssvm.data.source import is_source
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,27 @@ def open_dataset(X: Any, y: Any = None, sample_weight: Any = None, groups: Any =
             "their positions: give arrays X and y, or leave groups out."
         )
     return data.watched()
+
+
+def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
+    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one, None for arrays.
+
+    A Dask collection comes with target and weights beside it, and its numbers are taken as they
+    are, as those of arrays in memory.
+    """
+    if is_dask(data):
+        frame = hasattr(data, "_meta") and hasattr(data, "columns")
+        reader = (frame_reader if frame else array_reader)(data, y, sample_weight, None)
+        reader = replace(reader, collection=data)
+        return Scan(reader, y is not None, standardise=False, prepare=False)
+    if not isinstance(data, Scan) and not is_source(data):
+        return None
+    if y is not None or sample_weight is not None:
+        raise InvalidInputError(
+            "A scan brings its own target and weights: give them to scan(..., target=..., "
+            "weight=...) and leave y and sample_weight out."
+        )
+    return data if isinstance(data, Scan) else scan(data)
 
 
 def _check_tensor(value: Any) -> None:

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, BoolArray, IntArray
+from lssvm._core.arrays import AnyArray, BoolArray, IntArray, is_dask
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.random import hash_positions
 from lssvm.data.arrow import FORMATS, ArrowReader
 from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
-from lssvm.data.dask import DaskReader, files_reader, frame_reader, is_dask
+from lssvm.data.dask import DaskReader, files_reader, frame_reader
 from lssvm.data.dask import array_reader as dask_array_reader
 from lssvm.data.frames import FrameReader, is_frame
 from lssvm.data.plain import (
@@ -36,6 +36,7 @@ from lssvm.data.plain import (
     changed_file,
 )
 from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, rechunk
+from lssvm.data.source import is_source
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight")
 _ARRAY = (".npy",)
@@ -419,7 +420,17 @@ class Scan:
         self._check_files()
 
     def collect(self, work: Callable[[Scan], Any], empty: AnyArray, name: str) -> Any:
-        """Return the array that ``work`` returns for the rows, lazy where Dask has them."""
+        """Return the array that ``work`` returns for the rows, lazy where Dask has them.
+
+        Parameters
+        ----------
+        work : callable
+            From a scan to an array of its rows.
+        empty : array of shape (0, ...)
+            What ``work`` returns for no rows.
+        name : str
+            Of the series, where the rows are a Dask data frame.
+        """
         return self.reader.collect(self, work, empty, name)
 
     @property
@@ -633,7 +644,7 @@ def scan(
             f"client= is for files and Dask collections, not for {type(data).__name__}: turn the "
             "data into a Dask array (dask.array.from_array)."
         )
-    elif _is_source(data):
+    elif is_source(data):
         refuse("A RowSource", target=target, columns=columns, weight=weight)
         reader, has_target, prepare = SourceReader(data), data.n_targets > 0, False
     elif is_frame(data):
@@ -641,31 +652,6 @@ def scan(
     else:
         reader = array_reader(np.asanyarray(data), target, columns, weight, "the array")
     return Scan(reader, has_target, standardise, missing, max_categories, prepare, rows)
-
-
-def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
-    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one, None for arrays.
-
-    A Dask collection comes with target and weights beside it, and its numbers are taken as they
-    are, as those of arrays in memory.
-    """
-    if is_dask(data):
-        frame = hasattr(data, "_meta") and hasattr(data, "columns")
-        reader = (frame_reader if frame else dask_array_reader)(data, y, sample_weight, None)
-        reader = replace(reader, collection=data)
-        return Scan(reader, y is not None, standardise=False, prepare=False)
-    if not isinstance(data, Scan) and not _is_source(data):
-        return None
-    if y is not None or sample_weight is not None:
-        raise InvalidInputError(
-            "A scan brings its own target and weights: give them to scan(..., target=..., "
-            "weight=...) and leave y and sample_weight out."
-        )
-    return data if isinstance(data, Scan) else scan(data)
-
-
-def _is_source(data: Any) -> bool:
-    return hasattr(data, "read") and hasattr(data, "n_targets")
 
 
 def _check_options(batch_rows: Any, missing: str, max_categories: int) -> None:

@@ -80,6 +80,11 @@ class RowSource(Protocol):
         """
 
 
+def is_source(data: Any) -> bool:
+    """Say whether ``data`` is a `RowSource`."""
+    return hasattr(data, "read") and hasattr(data, "n_targets")
+
+
 @dataclass(frozen=True, eq=False)
 class LookedUp:
     """An array (n, k) of few different rows, of which only the numbers are stored.

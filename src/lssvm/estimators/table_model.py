@@ -18,8 +18,9 @@ from lssvm._core.device import find_device
 from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
+from lssvm.data.dataset import as_scan
 from lssvm.data.preparation import PreparedTable
-from lssvm.data.scanning import Scan, as_scan
+from lssvm.data.scanning import Scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer

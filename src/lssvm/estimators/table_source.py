@@ -13,9 +13,9 @@ from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan
 from lssvm.data.columns import RawColumn, RawTable, read_table
+from lssvm.data.dataset import as_scan
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import TextColumn
-from lssvm.data.scanning import as_scan
 from lssvm.fitting.configurations import Inputs
 from lssvm.fitting.table_rows import TableBlock
 

@@ -325,8 +325,8 @@ class DualSettings(TunedSettings):
 
 
 def _reduction(given: Any) -> Prune | L0 | None:
-    known: dict[str, Prune | L0] = {"prune": Prune(), "l0": L0()}
-    reduction = known.get(given) if isinstance(given, str) else given
+    known: dict[str, type[Prune | L0]] = {"prune": Prune, "l0": L0}
+    reduction = known[given]() if isinstance(given, str) and given in known else given
     if given is not None and not isinstance(reduction, (Prune, L0)):
         raise InvalidInputError(
             f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
