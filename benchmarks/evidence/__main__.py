@@ -1,7 +1,7 @@
 """The command of the study: run, report, read, list.
 
 python -m benchmarks.evidence run --data DIR --out FILE [--quick | --full]
-[--sets ...] [--methods ...] [--seeds ...]
+[--sets ...] [--methods ...] [--seeds ...] [--jobs 16 --threads 1 --total 540]
 python -m benchmarks.evidence report [--records FILE] [--check]
 """
 
@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.evidence import methods, plans, running, sets
 
@@ -37,15 +38,21 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, required=True, help="file of records; is appended to")
     run.add_argument("--quick", action="store_true", help="a subset, under 20 minutes")
     run.add_argument("--full", action="store_true", help="all of the study")
-    run.add_argument("--sets", nargs="+", help=f"names, or {', '.join(plans.SET_GROUPS)}")
-    run.add_argument("--methods", nargs="+", help=f"names, or {', '.join(methods.GROUPS)}, all")
-    run.add_argument("--seeds", nargs="+", type=int, help="default: 10, 5 or 3 by the set's size")
+    groups = {"sets": plans.SET_GROUPS, "methods": [*methods.GROUPS, "all"]}
+    for name, known in groups.items():
+        words = f"names, or {', '.join(known)}; with spaces or commas between them"
+        run.add_argument(f"--{name}", nargs="+", action=_Listed, help=words)
+    words = "with spaces or commas between them; default: 10, 5 or 3 by the set's size"
+    run.add_argument("--seeds", nargs="+", action=_Listed, help=words)
     run.add_argument("--limit", type=float, help="seconds of one record (quick: 120, else 900)")
     run.add_argument(
         "--budget", type=float, help="seconds of a search (quick: 10, else 10, 30 or 100 by size)"
     )
     run.add_argument("--threads", type=int, help="of a process; default: cores / jobs")
     run.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    run.add_argument(
+        "--total", type=float, help="seconds of the whole run; what it cuts is no record"
+    )
     run.add_argument("--again", action="store_true", help="also what has a record")
     run.add_argument("--retry", action="store_true", help="also what has a record that is not ok")
     run.set_defaults(work=_run)
@@ -61,6 +68,13 @@ def _parser() -> argparse.ArgumentParser:
     one = commands.add_parser("one", help="measure one record, asked for in JSON on stdin")
     one.set_defaults(work=_one)
     return parser
+
+
+class _Listed(argparse.Action):
+    """Names with spaces or commas between them."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        setattr(namespace, self.dest, [name for word in values for name in word.split(",") if name])
 
 
 def _run(asked: argparse.Namespace) -> None:
@@ -79,15 +93,17 @@ def _run(asked: argparse.Namespace) -> None:
         asked.budget or (10.0 if asked.quick else None),
         threads,
         asked.jobs,
+        asked.total,
     )
     running.run(_jobs(asked), asked.out, settings, state(), again=asked.again, retry=asked.retry)
 
 
 def _jobs(asked: argparse.Namespace) -> list[plans.Job]:
     """Return the plan, of a preset one the part with the named sets, methods and seeds."""
+    seeds = None if asked.seeds is None else [int(seed) for seed in asked.seeds]
     if not (asked.quick or asked.full):
         names = plans.named_sets(asked.sets or ["all"])
-        return plans.plan(names, methods.named(asked.methods or ["main"]), asked.seeds)
+        return plans.plan(names, methods.named(asked.methods or ["main"]), seeds)
     jobs = plans.quick() if asked.quick else plans.full()
     if asked.sets:
         names = plans.named_sets(asked.sets)
@@ -95,8 +111,8 @@ def _jobs(asked: argparse.Namespace) -> list[plans.Job]:
     if asked.methods:
         wanted = {method.name for method in methods.named(asked.methods)}
         jobs = [job for job in jobs if job.method in wanted]
-    if asked.seeds is not None:
-        jobs = [job for job in jobs if job.seed in asked.seeds]
+    if seeds is not None:
+        jobs = [job for job in jobs if job.seed in seeds]
     return jobs
 
 

@@ -91,6 +91,9 @@ class Method:
         Trained on the first so many training rows; a record says so.
     tasks : tuple
         What it can predict.
+    warm : bool
+        Whether a few rows are fitted before the time is taken: what a library loads or compiles
+        once in a process is not part of it.
     """
 
     name: str
@@ -102,6 +105,7 @@ class Method:
     needs: tuple[str, ...] = ()
     most_rows: int | None = None
     tasks: tuple[Task, ...] = ("classes", "numbers")
+    warm: bool = True
 
 
 def registry() -> dict[str, Method]:

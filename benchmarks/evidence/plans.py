@@ -50,7 +50,8 @@ ROBUST_SETS = tuple(
 )
 
 SET_GROUPS: dict[str, Sequence[str]] = {
-    "all": sets.STUDY,
+    "all": (*sets.STUDY, *sets.TABLES),
+    "study": sets.STUDY,
     "tables": sets.TABLES,
     "thirty": sets.THIRTY,
     "quick": QUICK_SETS,
@@ -88,6 +89,12 @@ def named_sets(wanted: Iterable[str]) -> list[str]:
         if base.startswith("gen_") and base.split("_")[1] not in FAMILIES:
             raise SystemExit(f"{name!r} is no generated set: families are {', '.join(FAMILIES)}")
     return list(dict.fromkeys(names))
+
+
+def largest_first(jobs: Iterable[Job]) -> list[Job]:
+    """Return jobs for many processes: one seed after the other, what takes long at its begin."""
+    sizes = ("large", "middle", "small")
+    return sorted(jobs, key=lambda job: (job.seed, sizes.index(sets.size_of(job.set))))
 
 
 def plan(

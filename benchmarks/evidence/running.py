@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evidence import records
+from benchmarks.evidence import plans, records
 from benchmarks.evidence.plans import Job
 from benchmarks.evidence.records import LIMIT, MISSING, OK
 
@@ -42,6 +42,9 @@ class Settings:
         Of every process.
     jobs : int
         Processes at a time.
+    total : float or None
+        Seconds of the whole run: nothing starts later, and what runs then is ended without a
+        record, to be measured by the next run.
     """
 
     data: Path
@@ -49,6 +52,7 @@ class Settings:
     budget: float | None = None
     threads: int = 2
     jobs: int = 1
+    total: float | None = None
 
 
 Measure = Callable[[Job, Settings], dict[str, Any]]
@@ -95,21 +99,35 @@ def run(
     if head["run"] not in known.runs:
         records.append(out, head)
     left = pending(jobs, known, again=again, retry=retry)
+    if settings.jobs > 1:
+        left = plans.largest_first(left)
+    begin, written = time.monotonic(), 0
 
-    def work(job: Job) -> tuple[Job, dict[str, Any]]:
-        record = measure(job, settings)
+    def work(job: Job) -> tuple[Job, dict[str, Any] | None]:
+        time_left = settings.limit
+        if settings.total is not None:
+            time_left = min(time_left, settings.total - (time.monotonic() - begin))
+            if time_left <= 0:
+                return job, None
+        record = measure(job, replace(settings, limit=time_left))
+        if record["status"] == LIMIT and time_left < settings.limit:
+            return job, None
         return job, record | {"run": head["run"], "limit_s": settings.limit}
 
     with shown(len(left), len(jobs), quiet) as tell:
         for job, record in _done(work, left, settings.jobs):
-            records.append(out, record)
-            tell(job, record)
-    return len(left)
+            if record is not None:
+                records.append(out, record)
+                tell(job, record)
+                written += 1
+    if written < len(left) and not quiet:
+        print(f"{len(left) - written} records are left to the next run", flush=True)
+    return written
 
 
 def _done(
-    work: Callable[[Job], tuple[Job, dict[str, Any]]], jobs: Sequence[Job], at_a_time: int
-) -> Iterator[tuple[Job, dict[str, Any]]]:
+    work: Callable[[Job], tuple[Job, dict[str, Any] | None]], jobs: Sequence[Job], at_a_time: int
+) -> Iterator[tuple[Job, dict[str, Any] | None]]:
     """Yield what is measured as it is done; Ctrl-C ends the processes that are running."""
     if at_a_time == 1:
         yield from map(work, jobs)
@@ -153,6 +171,8 @@ def in_process(job: Job, settings: Settings) -> dict[str, Any]:
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
+        "NUMBA_NUM_THREADS": threads,
+        "LOKY_MAX_CPU_COUNT": threads,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYTHONWARNINGS": "ignore",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "0",

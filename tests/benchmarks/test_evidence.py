@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.evidence import __main__ as evidence
 from benchmarks.evidence import (
     machine,
     measures,
@@ -287,6 +288,9 @@ def test_the_models_for_tables_fit(folder, name):
     record = measuring.measure(folder, "made@40", method, 0, threads=1, budget=0.01)
     assert record["status"] == "ok", record
     assert record["error"] < 85
+    if name != "table-without-stacking":
+        assert record["n_members"] >= 1 and "rows" in record["summary"]
+        assert record["spent_s"]["all rows"] > 0
 
 
 def test_without_stacking_one_member_decides():
@@ -385,6 +389,45 @@ def test_a_run_writes_one_record_each_and_goes_on_where_it_was_stopped(tmp_path)
     assert run["threads"] == 2 and run["versions"] == {"python": "3"}
     assert all(r["run"] == run["run"] and r["limit_s"] == 900 for r in found.all)
     assert running.run(jobs, out, settings, STATE, measure=measure, quiet=True, again=True) == 3
+
+
+def test_a_total_of_seconds_leaves_the_rest_to_the_next_run(tmp_path):
+    limits = []
+
+    def measure(job, settings):
+        limits.append(settings.limit)
+        time.sleep(0.02)
+        status = "time limit" if job.set == "long" else "ok"
+        return {"set": job.set, "method": job.method, "seed": 0, "status": status, "error": 1.0}
+
+    out = tmp_path / "records.jsonl"
+    jobs = [Job(name, "m", 0) for name in ("a", "long", "b")]
+    short = running.Settings(tmp_path, limit=9.0, total=5.0)
+    # What the total cuts off is no record; the limit of a record is one.
+    assert running.run(jobs, out, short, STATE, measure=measure, quiet=True) == 2
+    assert max(limits) <= 5.0 and records.read(out).done(("long", "m", 0)) is None
+    spent = running.Settings(tmp_path, total=0.0)
+    assert running.run(jobs, out, spent, STATE, measure=measure, quiet=True) == 0
+    assert len(limits) == 3
+    plenty = running.Settings(tmp_path, limit=1.0, total=100.0)
+    assert running.run(jobs, out, plenty, STATE, measure=measure, quiet=True) == 1
+    assert records.read(out).done(("long", "m", 0)) == "time limit"
+
+
+def test_many_processes_begin_with_what_takes_long():
+    jobs = [Job("iri", "m", 1), Job("adu", "m", 1), Job("iri", "m", 0), Job("spa", "m", 0)]
+    order = [(job.set, job.seed) for job in plans.largest_first(jobs)]
+    assert order == [("spa", 0), ("iri", 0), ("adu", 1), ("iri", 1)]
+
+
+def test_lists_of_the_command_line_have_spaces_or_commas(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(running, "run", lambda jobs, *others, **more: asked.extend(jobs))
+    command = ["run", "--data", str(tmp_path), "--out", str(tmp_path / "r"), "--sets", "iri,adu"]
+    evidence.main([*command, "spa", "--methods", "svm,forest", "--seeds", "0,2"])
+    assert {job.set for job in asked} == {"iri", "adu", "spa"}
+    assert {job.method for job in asked} == {"svm", "forest"}
+    assert {job.seed for job in asked} == {0, 2} and len(asked) == 12
 
 
 def test_a_run_that_is_told_to_end_leaves_no_process_behind(tmp_path):
