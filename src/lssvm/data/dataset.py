@@ -29,10 +29,8 @@ class Arrays:
 
     def on_host(self) -> tuple[Any, Any, Any]:
         """Return X, y and the weights in main memory."""
-        x, y, weight = (
-            to_numpy(value) if is_foreign(value) else value
-            for value in (self.X, self.y, self.sample_weight)
-        )
+        given = (self.X, self.y, self.sample_weight)
+        x, y, weight = (to_numpy(value) if is_foreign(value) else value for value in given)
         return x, y, weight
 
 
@@ -66,9 +64,8 @@ def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
     are, as those of arrays in memory.
     """
     if is_dask(data):
-        frame = hasattr(data, "_meta") and hasattr(data, "columns")
-        reader = (frame_reader if frame else array_reader)(data, y, sample_weight, None)
-        reader = replace(reader, collection=data)
+        read = frame_reader if hasattr(data, "_meta") and hasattr(data, "columns") else array_reader
+        reader = replace(read(data, y, sample_weight, None), collection=data)
         return Scan(reader, y is not None, standardise=False, prepare=False)
     if not isinstance(data, Scan) and not is_source(data):
         return None

@@ -436,8 +436,7 @@ class Scan:
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the files that are read, where there are some."""
-        reader: Any = self.reader
-        reader = reader.reader if isinstance(reader, SplitReader) else reader
+        reader: Any = self.reader.reader if isinstance(self.reader, SplitReader) else self.reader
         if getattr(reader, "distributed", False):
             reader = getattr(reader.opener, "reader", None)
         return tuple(getattr(reader, "files", ()))
