@@ -9,6 +9,7 @@ from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, Gre
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import (
     DistinctRows,
+    are_observations,
     assign_folds,
     content_holdout,
     count_observations,
@@ -69,20 +70,49 @@ def test_targets_and_weights_tell_observations_apart():
     assert sorted(map(tuple, rows)) == sorted(map(tuple, again))
 
 
-def test_copies_share_a_fold_up_to_nine_of_each():
-    X = np.arange(50.0)[:, None]
-    for times in (2, 3, 9):
-        fold = assignment(assign_folds(np.repeat(X, times, axis=0), 5), 50 * times)
+@pytest.mark.parametrize("times", [2, 3, 9, 10, 40])
+@pytest.mark.parametrize("classes", [False, True])
+def test_copies_share_a_fold_however_many_there_are(times, classes):
+    """Also where a few of their targets were changed: nothing flips on a single row."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.arange(50.0)[:, None], times, axis=0)
+    y = np.repeat(rng.integers(0, 2, 50) if classes else rng.random(50), times)
+    changed = y.copy()
+    changed[:times:2] = 1 - y[:times:2]
+    for targets in (y, changed):
+        known = {"labels": targets} if classes else {"targets": targets}
+        fold = assignment(assign_folds(X, 5, **known), 50 * times)
         assert np.all(fold.reshape(50, times) == fold[::times, None])
-    ten = np.repeat(X, 10, axis=0)
-    apart = assignment(assign_folds(ten, 5), 500).reshape(50, 10)
+        assert len(assign_folds(X, None, **known)) == count_observations(X, targets) == 50
+        assert len(content_holdout(X, 0.2, **known).test[0]) == 10 * times
+
+
+def test_observations_are_ten_of_each_whose_targets_differ():
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.arange(50.0)[:, None], 10, axis=0)
+    y = rng.random(500)
+    apart = assignment(assign_folds(X, 5, targets=y), 500).reshape(50, 10)
     assert np.any(apart != apart[:, :1])
-    nine = np.repeat(X, 9, axis=0)
-    assert len(assign_folds(ten, None)) == 500 and len(assign_folds(nine, None)) == 50
-    assert count_observations(nine) == 50 and count_observations(ten) == 500
-    assert count_observations(sparse.csr_matrix(ten)) == 500
-    (held,) = content_holdout(ten, 0.2).test
+    few = np.arange(500) % 10 < 9  # nine of each: too few to learn a category from
+    assert len(assign_folds(X, None, targets=y)) == 500
+    assert len(assign_folds(X[few], None, targets=y[few])) == 50
+    assert count_observations(X[few], y[few]) == 50 and count_observations(X, y) == 500
+    assert count_observations(sparse.csr_matrix(X), y) == 500
+    (held,) = content_holdout(X, 0.2, targets=y).test
     assert len(held) == 100
+    rows, label = np.repeat(np.arange(50), 10), rng.integers(0, 2, 500)
+    assert are_observations(rows, label)
+    twice, weight = np.repeat(rows, 2), np.full(500, 2.0)
+    assert are_observations(twice, np.repeat(label, 2)) == are_observations(rows, label, weight)
+    assert not are_observations(rows, None)  # nothing is known of the targets
+
+
+def test_which_share_of_targets_has_to_differ():
+    """Equal rows of the share p of one class differ in 2 p (1 - p) of all pairs."""
+    rows = np.repeat([0, 1], 1000)
+    for share, observed in ((0.02, False), (0.2, True)):
+        few = (np.arange(1000) < 1000 * share).astype(int)
+        assert are_observations(rows, np.concatenate([few, 1 - few])) is observed
 
 
 def test_very_many_rows_follow_the_same_rule(monkeypatch):

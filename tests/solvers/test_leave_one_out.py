@@ -100,18 +100,21 @@ def test_equal_rows_do_not_leak():
     y = np.r_[y, rng.normal(size=30)][:, None]
     K = np.exp(-((X[:, None] - X) ** 2).sum(-1) * 5)
     leaking = solve_exact(K.copy(), y, np.full(75, 1e-3)).left_out
-    honest = solve_exact(K.copy(), y, np.full(75, 1e-3), Repeats.among(X)).left_out
+    honest = solve_exact(K.copy(), y, np.full(75, 1e-3), Repeats.among(X, y)).left_out
     twins = slice(0, 44)
     assert np.mean((leaking[twins] - y[twins]) ** 2) < 0.1
     assert np.mean((honest[twins] - y[twins]) ** 2) > 0.5
 
 
-def test_equal_rows_are_observations_where_most_have_a_twin():
-    X = rng.integers(0, 2, (50, 2)).astype(float)
-    assert Repeats.among(X) is not ALONE and Repeats.among(X).members == ()
-    assert len(Repeats.among(np.vstack([rng.normal(size=(9, 2)), np.zeros((2, 2))])).members) == 1
+def test_equal_rows_are_observations_where_targets_of_a_few_categories_differ():
+    X, y = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(size=(50, 1))
+    assert Repeats.among(X, y) is not ALONE and Repeats.among(X, y).members == ()
+    copies = X @ [[1.0], [2.0]]
+    assert len(Repeats.among(X, copies).members) == 4
+    few = np.vstack([rng.normal(size=(9, 2)), np.zeros((2, 2))])
+    assert len(Repeats.among(few, y[:11]).members) == 1
     minus = np.array([[0.0], [-0.0], [1.0], [2.0]])
-    assert [group.tolist() for group in Repeats.among(minus).members] == [[0, 1]]
+    assert [group.tolist() for group in Repeats.among(minus, y[:4]).members] == [[0, 1]]
 
 
 def test_weights_are_repeats():

@@ -285,8 +285,9 @@ class Rows(Training):
         return float(variances(self.X, self.sample_weight).sum())  # weights not those of classes
 
     def n_observations(self) -> int:
-        """Return the number of different rows, or of all where rows repeat by nature."""
-        return count_observations(self.content)
+        """Return the number of different rows, or of all where equal ones are observations."""
+        targets = np.asarray(self.Y) if self.labels is None else self.labels
+        return count_observations(self.content, targets)
 
     def moments(
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None

@@ -223,29 +223,23 @@ class DistinctRows:
             return len(self._smallest)
         return min(self.n_rows, round(_COUNTED * (2.0**64 / float(self._smallest[-1]))))
 
-    def n_observations(self) -> int:
-        """Return the number of different rows, or of all where these repeat by nature."""
-        distinct = self.n_distinct()
-        return self.n_rows if repeats_by_nature(distinct, self.n_rows) else distinct
-
 
 REPEATS = 10
-"""Rows for each distinct row, on average, from which on equal rows are observations."""
+"""Rows for each distinct row, on average, from which on equal rows may be observations."""
+
+DISAGREEING = 0.1
+"""How often targets of equal rows differ, of how often any two do, where rows are observations."""
 
 
 def repeats_by_nature(n_distinct: int, n: float) -> bool:
-    """Say whether equal rows are observations of their own: ten for each distinct row, or more.
-
-    This is so for a few categories (Titanic: 2,201 rows of which 14 differ), where leaving out all
-    equal rows would leave out a category. Otherwise equal rows are copies, and are left out
-    together: a table that is there twice, or nine times, tells nothing of itself.
+    """Return whether there are ten values or more, on average, for each distinct one.
 
     Parameters
     ----------
     n_distinct : int
-        Rows that differ.
+        Values that differ.
     n : float
-        All rows, or their total weight.
+        All of them, or their total weight.
 
     Examples
     --------
@@ -256,41 +250,87 @@ def repeats_by_nature(n_distinct: int, n: float) -> bool:
     return REPEATS * n_distinct <= n
 
 
-def count_observations(X: Array) -> int:
-    """Return the number of different rows, or of all where these repeat by nature.
+def are_observations(
+    keys: AnyArray,
+    targets: AnyArray | None,
+    weight: AnyArray | None = None,
+    n_observations: float | None = None,
+) -> bool:
+    r"""Return whether equal rows are observations, each with a target of its own, or copies.
+
+    Copies of a row are held out together: otherwise a model that knows its training rows by heart
+    would seem to predict. Rows of a few categories (Titanic: 2,201 rows of which 14 differ) are
+    observations, and are held out one by one: otherwise every fold would miss a category. What
+    tells the two apart is the target. Copies of a row share it, observations draw it again. Equal
+    rows are observations where there are ten of each or more, on average, and their targets differ
+    at least a tenth as often as those of any two rows. With targets :math:`v` of which a row
+    :math:`r` has the share :math:`p_{v|r}`,
+
+    .. math:: \sum_r p_r \big(1 - \sum_v p_{v|r}^2\big)
+              \ge \tfrac{1}{10} \big(1 - \sum_v p_v^2\big).
+
+    The left side is 0 for copies, and one changed target in n moves it by at most :math:`2 / n`;
+    it is not changed by repeating the table, nor by weights in place of repeats.
+
+    Parameters
+    ----------
+    keys : array of shape (n,)
+        Equal for equal rows: hashes or numbers.
+    targets : array of shape (n,) or (n, k), or None
+        Targets or class labels. None: nothing is known of them, and equal rows are copies.
+    weight : array of shape (n,), optional
+        Weights of the rows.
+    n_observations : float, optional
+        How many observations the weights count (`observation_weight`); by default rows.
+
+    Notes
+    -----
+    O(n log n) time where there are ten rows for each distinct one, O(n) memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import are_observations
+    >>> rows, random = np.repeat([1, 2], 20), np.random.default_rng(0)
+    >>> are_observations(rows, random.random(40)), are_observations(rows, 0.5 * rows)
+    (True, False)
+    """
+    if targets is None or not len(keys):
+        return False
+    rows, place = np.unique(keys, return_inverse=True)
+    n = len(keys) if n_observations is None else n_observations
+    if not repeats_by_nature(len(rows), n):
+        return False
+    values = np.asarray(targets, dtype=np.float64).reshape(len(keys), -1)
+    value = np.unique(hash_rows(values), return_inverse=True)[1].ravel()
+    weight = np.ones(len(keys)) if weight is None else np.asarray(weight, dtype=np.float64)
+    total, mass = float(weight.sum()), np.bincount(place.ravel(), weight)
+    pair, cell = np.unique(place.ravel() * (value.max() + 1) + value, return_inverse=True)
+    both = np.bincount(cell.ravel(), weight)
+    size = mass[pair // (value.max() + 1)]
+    within = total - float((both[size > 0] ** 2 / size[size > 0]).sum())
+    overall = total - float((np.bincount(value, weight) ** 2).sum()) / total if total else 0.0
+    return within > 0 and within >= DISAGREEING * overall
+
+
+def count_observations(X: Array, targets: AnyArray | None = None) -> int:
+    """Return the number of different rows, or of all where these are observations.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.data.folds import count_observations
-    >>> count_observations(np.array([[1.0], [2.0], [1.0]])), count_observations(np.zeros((20, 1)))
-    (2, 20)
+    >>> X = np.zeros((20, 1))
+    >>> count_observations(X), count_observations(X, np.arange(20.0))
+    (1, 20)
     """
-    return _counted(X).n_observations()
-
-
-def rows_repeat(X: Array, n_observations: float | None = None) -> bool:
-    """Say whether equal rows of X are observations: see `repeats_by_nature`.
-
-    ``n_observations`` is their number where weights count them, see `observation_weight`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data.folds import rows_repeat
-    >>> rows_repeat(np.array([[1.0], [2.0], [1.0]])), rows_repeat(np.zeros((20, 1)))
-    (False, True)
-    """
-    counted = _counted(X)
-    n = counted.n_rows if n_observations is None else n_observations
-    return repeats_by_nature(counted.n_distinct(), n)
-
-
-def _counted(X: Array) -> DistinctRows:
     n, counted = int(X.shape[0]), DistinctRows()
     for part in slices(n, n if is_sparse(X) else _chunk(X)):
         counted.add(hash_rows(X[part]))
-    return counted
+    distinct = counted.n_distinct()
+    if targets is None or not repeats_by_nature(distinct, n):
+        return distinct
+    return n if are_observations(hash_rows(X), targets) else distinct
 
 
 def observation_weight(
@@ -298,9 +338,9 @@ def observation_weight(
 ) -> tuple[float, FloatArray | None]:
     """Return the number of observations, and the part of a row's weight that one of them has.
 
-    Where rows repeat by nature, one observation is left out, not all of its kind. Weights that are
-    whole multiples of the smallest one (of the class) are counts of observations: a weight of 2 is
-    then the row twice. Any other row is one observation with all of its weight.
+    Where equal rows are observations, one of them is left out, not all of its kind. Weights
+    that are whole multiples of the smallest one (of the class) are counts of observations: a weight
+    of 2 is then the row twice. Any other row is one observation with all of its weight.
 
     Parameters
     ----------
@@ -350,9 +390,9 @@ def assign_folds(
     """Assign rows to folds by their content.
 
     - Equal rows share a fold, so that copies never leak from a training set into its test set and
-      a weight of 2 is the row twice. The one exception are rows of which there are ten or more for
-      each distinct row (a few categories, see `repeats_by_nature`): these are observations, and
-      are assigned one by one, by row, target and occurrence.
+      a weight of 2 is the row twice. Only where targets show that equal rows are observations (a
+      few categories, see `are_observations`), these are assigned one by one, by row, target and
+      occurrence.
     - Rows of one group share a fold, whatever their content.
     - Every class is spread evenly over the folds.
     - Neither order nor chunking of the rows matters; with ``by_rank``, neither do order and units
@@ -373,7 +413,7 @@ def assign_folds(
         Class labels to stratify by. (Rows of several classes that share a fold count for the
         smallest label.)
     targets : array of shape (n,) or (n, k), optional
-        Numbers that tell observations of the same row apart.
+        Targets, which tell observations of the same row apart.
     weight : array of shape (n,), optional
         Weights, which tell them apart too, and count them.
     groups : array of shape (n,), optional
@@ -394,7 +434,8 @@ def assign_folds(
     >>> folds = assign_folds(np.array([[1.0], [2.0], [3.0], [1.0]]), 3)
     >>> [len(rows) for rows in folds.test]
     [2, 1, 1]
-    >>> [len(rows) for rows in assign_folds(np.repeat([[1.0], [2.0]], 12, axis=0), 3).test]
+    >>> few, y = np.repeat([[1.0], [2.0]], 12, axis=0), np.tile([0, 1, 1], 8)
+    >>> [len(rows) for rows in assign_folds(few, 3, labels=y).test]
     [8, 8, 8]
     """
     large = n_folds is not None and X.shape[0] > max(_LARGE, 100 * n_folds) and not is_sparse(X)
@@ -439,7 +480,7 @@ def _chunk(X: Array) -> int:
 def _by_hash(X: Array, n_folds: int, seed: int) -> Folds | None:
     """Assign rows by their hashes: 1 byte a row, and 4 for the numbers of the rows.
 
-    None where rows repeat by nature.
+    None where there are many for each distinct row.
     """
     fold, counted = np.empty(X.shape[0], dtype=np.min_scalar_type(n_folds)), DistinctRows()
     for part in slices(X.shape[0], _chunk(X)):
@@ -464,7 +505,7 @@ def smallest_hashes(
     """Draw rows by their content: those of the smallest hashes (of another hash than `hash_rows`).
 
     The order of the rows does not change the draw, and equal rows are drawn together. A row that is
-    there twice counts as two of ``size``. Where rows repeat by nature, they are drawn one by one.
+    there twice counts as two of ``size``. Where they are observations, they are drawn one by one.
 
     Parameters
     ----------
@@ -516,8 +557,10 @@ def smallest_hashes(
             limit = ranks[order[size - 1]]
             order = order[: int(np.searchsorted(ranks[order], limit, side="right"))]
         hashes, rows = hashes[order], rows[order]
-    if len(rows) > size and repeats_by_nature(counted.n_distinct(), counted.n_rows):
-        ranks = _rank(_of_observations(hash_rows(X, seed), (labels, targets, weight), seed))
+    many = len(rows) > size and repeats_by_nature(counted.n_distinct(), counted.n_rows)
+    known = targets if labels is None else labels
+    if many and are_observations(every := hash_rows(X, seed), known, weight):
+        ranks = _rank(_of_observations(every, (labels, targets, weight), seed))
         rows = np.arange(len(ranks)) if among is None else np.flatnonzero(among)
         rows = rows[np.argsort(ranks[rows], kind="stable")[:size]]
         hashes = hash_rows(X[rows], seed)
@@ -574,7 +617,7 @@ def content_holdout(
     Notes
     -----
     The validation sequence of [DeBrabanter2010]_, algorithm 4. Equal rows are held out together;
-    where they repeat by nature, rows are held out one by one.
+    where they are observations (`are_observations`), one by one.
 
     Examples
     --------
@@ -608,12 +651,12 @@ def _units(
 ) -> tuple[IntArray, BoolArray]:
     """Return the rows in a random order, and where the next that share a fold begin.
 
-    These are equal rows, single rows where rows repeat by nature, or groups.
+    These are equal rows, single rows where equal ones are observations, or groups.
     """
     order, new = _ordered(hashes.copy(), labels)
-    n_distinct = int(new.sum())
     n = observation_weight(len(order), weight, labels)[0]
-    if grouped or n_distinct < 2 or not repeats_by_nature(n_distinct, n):
+    known = targets if labels is None else labels
+    if grouped or new.sum() < 2 or not are_observations(hashes, known, weight, n):
         return order, new
     hashes = _of_observations(hashes, (labels, targets, weight), seed)
     return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)

@@ -20,11 +20,12 @@ from lssvm.backends.rows import Rows
 from lssvm.codes.code import groups as code_groups
 from lssvm.data.folds import (
     Folds,
+    are_observations,
     assign_folds,
     count_observations,
+    hash_rows,
     observation_weight,
     restrict_folds,
-    rows_repeat,
 )
 from lssvm.fitting.record import (
     Fit,
@@ -197,7 +198,8 @@ class DualCalibrationData:
         if unit is not None and self.weight is not None:
             share = (unit / self.weight)[slice(None) if part.rows is None else part.rows]
         observed = float(system.n if share is None else np.sum(1.0 / share))
-        if rows_repeat(system.rows, observed):
+        own = self.Y if part.rows is None else self.Y[part.rows]
+        if are_observations(hash_rows(system.rows), own[:, part.columns], None, observed):
             folds = list(np.arange(system.n)[:, None])
         else:
             folds, share = assign_folds(system.rows, None).test, None
@@ -386,7 +388,7 @@ def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
     if not is_criterion(settings.scoring):
         loss = task.loss(settings.scoring, settings.loss)
     elif settings.scoring == "press":
-        folds, loss = press_folds(system, choice.precomputed), press_loss(groups)
+        folds, loss = press_folds(system, Y, choice.precomputed), press_loss(groups)
     if isinstance(task, Classes) and folds is not None:
         assert rows.labels is not None
         per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
@@ -612,8 +614,9 @@ def _tune(
         own = _single(problem, settings, int(columns[0])) if settings.separate else problem
         objective = _objective(own, settings, choice)
         if counts:
-            n, X = own.system.n, own.system.rows
-            space = replace(space, counted_rows=n if choice.precomputed else count_observations(X))
+            n, X, Y = own.system.n, own.system.rows, own.targets.Y
+            counted = n if choice.precomputed else count_observations(X, Y)
+            space = replace(space, counted_rows=counted)
         result = settings.run_search(objective, space, callback, **more)
         results.append(result)
         chosen.C[columns] = result.C

@@ -27,9 +27,9 @@ from lssvm._core.random import as_generator
 from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import (
     Folds,
+    are_observations,
     hash_rows,
     observation_weight,
-    repeats_by_nature,
     restrict_folds,
     smallest_hashes,
 )
@@ -402,12 +402,13 @@ class CalibrationSample:
     def folds(self, weight: FloatArray | None) -> tuple[list[IntArray], FloatArray | None]:
         """Return the rows that are left out together, and the weights that leave with them.
 
-        These are equal rows, or single observations where rows repeat by nature. ``weight`` is that
+        These are equal rows, or single ones where equal rows are observations. ``weight`` is that
         of the rows in the fit.
         """
         n, cuts = len(self.keys), np.flatnonzero(self.keys[1:] != self.keys[:-1]) + 1
         observed, unit = observation_weight(n, weight, self.labels)
-        if repeats_by_nature(len(cuts) + 1, observed):
+        known = self.Y if self.labels is None else self.labels
+        if are_observations(self.keys, known, weight, observed):
             return list(np.arange(n)[:, None]), unit
         return np.split(np.arange(n), cuts), weight
 

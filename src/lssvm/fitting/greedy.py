@@ -14,7 +14,7 @@ from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
-from lssvm.data.folds import Folds, hash_rows, observation_weight, repeats_by_nature
+from lssvm.data.folds import Folds, are_observations, hash_rows, observation_weight
 from lssvm.fitting.record import Fit, OutputGroup, Resources, Tuning, check_finite
 from lssvm.fitting.settings import (
     KernelChoice,
@@ -463,7 +463,7 @@ class _Merged:
         count = np.ones(len(self.rows))
         if unit is not None and rows.sample_weight is not None:
             count = (rows.sample_weight / unit)[self.rows]
-        if not repeats_by_nature(len(self.first), float(count.sum())):
+        if not are_observations(self.member, y[self.rows], own, float(count.sum())):
             return None
         total = np.asarray(self.system.u, dtype=np.float64)[self.member] ** 2
         return Observations(self.member, y[self.rows], own / count / total)

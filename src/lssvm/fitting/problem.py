@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.data.folds import are_observations, observation_weight
 from lssvm.fitting.configurations import Inputs
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
@@ -74,15 +75,14 @@ class Problem:
         """Return the problem with copies of a row as one row of their weight, in a fixed order.
 
         So a weight of 2 is the row twice, and the order of the rows changes nothing. Copies have
-        equal inputs and targets. Where rows of equal inputs have different targets and fewer than
-        half of the rows differ (a few categories), repeats are observations of their own and stay.
+        equal inputs and targets. Observations of a few categories (`are_observations`) stay.
         """
         own = [self.Y] if self.labels is None else [self.Y, self.labels[:, None]]
         inputs = row_numbers(np.column_stack(list(self.inputs.values())))
         place = row_numbers(np.column_stack([inputs[:, None], *own]))
         first = np.unique(place, return_index=True)[1]
-        n_inputs, n_pairs = int(inputs.max()) + 1, len(first)
-        if 2 * n_inputs < self.n and n_pairs > n_inputs:
+        counted = observation_weight(self.n, self.weight, self.classes)[0]
+        if are_observations(inputs, self.Y, self.weight, counted):
             order = np.argsort(place, kind="stable").astype(np.intp)
             return subset(self, order)
         weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)

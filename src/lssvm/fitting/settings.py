@@ -325,7 +325,7 @@ def make_folds(cv: Any, seed: int, rows: Rows, *, positions: bool = False) -> Fo
         if share:
             return content_holdout(content, float(cv), **known)
         if loo:
-            return assign_folds(content, None, groups=known["groups"], seed=seed)
+            return assign_folds(content, None, **known)
         return assign_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         grouped = (*given, rows.groups) if rows.groups is not None else given

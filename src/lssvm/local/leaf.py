@@ -63,7 +63,7 @@ class Rows:
     weight : array of shape (n,)
         Larger than 0.
     labels : array of shape (n,) or None
-        Rows of the same label are left out together; None: equal rows are, where most rows differ.
+        Rows of the same label are left out together; None: equal rows are.
 
     Examples
     --------
@@ -109,7 +109,9 @@ class Rows:
 
     def repeats(self) -> Repeats:
         """Return which rows are left out together."""
-        return Repeats.among(self.X) if self.labels is None else Repeats.of(self.labels)
+        if self.labels is not None:
+            return Repeats.of(self.labels)
+        return Repeats.among(self.X, self.Y, self.weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from scipy.linalg.blas import dtrmm
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import factorise_triangle, invert_triangle
-from lssvm.data.folds import repeats_by_nature
+from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.base import (
     DualSystem,
     OnIteration,
@@ -111,11 +111,10 @@ class Repeats:
         return cls(tuple(order[b:e] for b, e in zip(begin, end, strict=True)))
 
     @classmethod
-    def among(cls, X: FloatArray) -> Repeats:
-        """Return the groups of equal rows of X (n, d), unless rows repeat by nature.
+    def among(cls, X: FloatArray, Y: FloatArray, weight: FloatArray | None = None) -> Repeats:
+        """Return the groups of equal rows of X (n, d), unless these are observations.
 
-        Where most rows have a twin (a few categories) a repeat is an observation of its own, not a
-        copy, and is left out alone.
+        Observations (a few categories; Y (n, k) tells, see `are_observations`) are left out alone.
         """
         if not len(X):
             return cls()
@@ -123,14 +122,14 @@ class Repeats:
         bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
         # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
         sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
-        _, place, count = np.unique(sums, return_inverse=True, return_counts=True)
+        place, count = np.unique(sums, return_inverse=True, return_counts=True)[1:]
         twins = np.flatnonzero(count[place.ravel()] > 1)
         if not len(twins):
             return cls()
         keys = flat[twins].view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
-        different, same = np.unique(keys, return_inverse=True)
-        if repeats_by_nature(len(X) - len(twins) + len(different), len(X)):
+        if are_observations(sums, Y, weight, observation_weight(len(X), weight)[0]):
             return cls()
+        same = np.unique(keys, return_inverse=True)[1]
         return cls(tuple(twins[group] for group in cls.of(same.ravel()).members))
 
 

@@ -316,12 +316,13 @@ class CodedSquaredError:
         return np.asarray((errors[:, total > 0] / total[total > 0]).mean(axis=1))
 
 
-def press_folds(system: DualSystem, positions: bool) -> Folds:
+def press_folds(system: DualSystem, Y: FloatArray, positions: bool) -> Folds:
     """Return the folds of "press": every row alone, equal rows together.
 
     ``positions`` says that rows have no content of their own, as with a precomputed kernel.
     """
-    return assign_folds(np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows, None)
+    content = np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows
+    return assign_folds(content, None, targets=Y)
 
 
 def press_loss(groups: Sequence[Group]) -> Loss:
@@ -343,7 +344,7 @@ def criterion_objective(
     if scoring != "press":
         return SpectralObjective(scoring, kernel, system, Y, groups)
     targets = Targets(Y, weight=None if system.root_weight is None else system.root_weight**2)
-    folds, loss = press_folds(system, positions), press_loss(groups)
+    folds, loss = press_folds(system, Y, positions), press_loss(groups)
     return DualObjective(kernel, system, targets, folds, loss, groups)
 
 
@@ -386,8 +387,12 @@ class FixedCriterionObjective:
     @cached_property
     def inner(self) -> FixedSizeObjective:
         """What gives the moments: of all rows, or with single rows left out."""
-        X = self.objective.rows.sample.X
-        folds = assign_folds(X, None) if self.name == "press" else Folds([])
+        rows = self.objective.rows.sample
+        folds = (
+            assign_folds(rows.X, None, targets=np.asarray(rows.Y))
+            if self.name == "press"
+            else Folds([])
+        )
         return replace(self.objective, folds=folds, loss=SquaredError())
 
     @cached_property
