@@ -43,16 +43,17 @@ def _call(name: str, *arguments: Any) -> None:
     """Call a routine with words (str), integers, floats and arrays, each passed by its address."""
     kept: list[Any] = []  # alive until the routine has returned
     pointers = []
+    dtype, number = (np.float32, ctypes.c_float) if name[0] == "s" else (np.float64, ctypes.c_double)
     for value in arguments:
         if isinstance(value, np.ndarray):
-            if value.dtype not in (np.float64, np.intc):  # it would be read and written beyond
-                raise TypeError(f"{name} takes float64, not {value.dtype}.")
+            if value.dtype not in (dtype, np.intc):  # it would be read and written beyond
+                raise TypeError(f"{name} takes {np.dtype(dtype)}, not {value.dtype}.")
             pointers.append(value.ctypes.data)
             continue
         if isinstance(value, str):
             kept.append(ctypes.create_string_buffer(value.encode()))
         else:
-            kept.append(ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int(value))
+            kept.append(number(value) if isinstance(value, float) else ctypes.c_int(value))
         pointers.append(ctypes.addressof(kept[-1]))
     _routine(name)(*pointers)
 
@@ -106,9 +107,15 @@ def congruence(half: FloatArray, T: FloatArray) -> FloatArray:
 def _leading(A: FloatArray) -> int:
     """Return the leading dimension of a matrix whose columns are contiguous."""
     rows, columns = A.shape
-    if A.itemsize != 8 or (rows > 1 and A.strides[0] != 8):
-        raise ValueError("The columns of the matrix must be contiguous float64 numbers.")
-    return int(max(1, rows, A.strides[1] // 8 if columns > 1 else 0))
+    size = A.itemsize
+    if A.dtype not in (np.float64, np.float32) or (rows > 1 and A.strides[0] != size):
+        raise ValueError("The columns of the matrix must be contiguous numbers.")
+    return int(max(1, rows, A.strides[1] // size if columns > 1 else 0))
+
+
+def _typed(name: str, A: FloatArray) -> str:
+    """Return the name of a routine for the type of a matrix: single or double precision."""
+    return ("s" if A.dtype == np.float32 else "d") + name
 
 
 def factorise_triangle(A: FloatArray, *, lower: bool) -> bool:
@@ -124,14 +131,15 @@ def factorise_triangle(A: FloatArray, *, lower: bool) -> bool:
         if stop < r:
             panel, rest = A[stop:, start:stop], A[stop:, stop:]
             shape = r - stop, stop - start
-            _call("dtrsm", "R", "L", "T", "N", *shape, 1.0, corner, _leading(A), panel, _leading(A))
-            _call("dsyrk", "L", "N", *shape, -1.0, panel, _leading(A), 1.0, rest, _leading(A))
+            trsm, syrk, width = _typed("trsm", A), _typed("syrk", A), _leading(A)
+            _call(trsm, "R", "L", "T", "N", *shape, 1.0, corner, width, panel, width)
+            _call(syrk, "L", "N", *shape, -1.0, panel, width, 1.0, rest, width)
     return True
 
 
 def _factorise_at_once(A: FloatArray, *, lower: bool) -> bool:
     info = np.zeros(1, dtype=np.intc)
-    _call("dpotrf", "L" if lower else "U", A.shape[0], A, _leading(A), info)
+    _call(_typed("potrf", A), "L" if lower else "U", A.shape[0], A, _leading(A), info)
     return int(info[0]) == 0
 
 
@@ -139,7 +147,7 @@ def solve_triangle(A: FloatArray, B: FloatArray, *, lower: bool, transposed: boo
     """Solve with a triangle of A (r, r) for the columns of B (r, q), in place (BLAS's dtrsm)."""
     r, q = B.shape
     uplo, trans = "L" if lower else "U", "T" if transposed else "N"
-    _call("dtrsm", "L", uplo, trans, "N", r, q, 1.0, A, _leading(A), B, _leading(B))
+    _call(_typed("trsm", A), "L", uplo, trans, "N", r, q, 1.0, A, _leading(A), B, _leading(B))
 
 
 def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
@@ -151,5 +159,5 @@ def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
 def invert_triangle(A: FloatArray, *, lower: bool) -> bool:
     """Invert a triangle in place (LAPACK's dtrtri); say whether no diagonal entry was zero."""
     info = np.zeros(1, dtype=np.intc)
-    _call("dtrtri", "L" if lower else "U", "N", A.shape[0], A, _leading(A), info)
+    _call(_typed("trtri", A), "L" if lower else "U", "N", A.shape[0], A, _leading(A), info)
     return int(info[0]) == 0

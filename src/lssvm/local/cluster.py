@@ -46,10 +46,11 @@ class ClusterParts(HostParts):
         stop: Callable[[], bool] = lambda: False,
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
+        draft: bool = False,
     ) -> list[Leaf]:
-        """Fit exact models on the workers; ``stop`` is asked before each is sent."""
+        """Fit exact models on the workers; ``stop`` is called before each is sent."""
         parts = (
-            Part(number, 0, len(task.rows.X), (task, 1 if stop() else tries))
+            Part(number, 0, len(task.rows.X), (task, 1 if stop() else tries, draft))
             for number, task in enumerate(tasks)
         )
         leaves = []
@@ -60,6 +61,6 @@ class ClusterParts(HostParts):
 
 
 def _fit(part: Part) -> Leaf:
-    task, tries = part.values
+    task, tries, draft = part.values
     with one_blas_thread():
-        return fit_leaf(task.rows, task.distance, task.start, tries=tries)
+        return fit_leaf(task.rows, task.distance, task.start, tries=tries, draft=draft)

@@ -247,6 +247,7 @@ class DeviceParts:
         stop: Callable[[], bool] = lambda: False,
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
+        draft: bool = False,
     ) -> list[Leaf]:
         """Fit an exact model to each of several sets of rows, walking to better settings.
 
@@ -260,6 +261,8 @@ class DeviceParts:
             Asked before each further setting.
         finished, on_error : callable
             See `PartsEngine`; nothing runs on after an error here.
+        draft : bool
+            A draft costs a device what a model costs, and is one.
 
         Returns
         -------

@@ -90,11 +90,12 @@ class PartsEngine(Protocol):
         stop: Callable[[], bool] = lambda: False,
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
+        draft: bool = False,
     ) -> list[Leaf]:
         """Fit exact models, each with at most ``tries`` settings.
 
-        ``finished`` is told of every model as soon as it is there; ``on_error`` is called at the
-        first error, Ctrl-C among them, before work that has begun is waited for.
+        ``finished`` is called with every model as soon as it is there; ``on_error`` at the first
+        error, Ctrl-C among them, before work that has begun is waited for.
 
         Parameters
         ----------
@@ -108,6 +109,8 @@ class PartsEngine(Protocol):
             Called with the number of a task and its model.
         on_error : callable, optional
             Called without arguments at the first error.
+        draft : bool, default=False
+            Models that are not kept: see `fit_leaf`.
         """
 
     def outputs(
@@ -201,6 +204,7 @@ class HostParts:
         stop: Callable[[], bool] = lambda: False,
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
+        draft: bool = False,
     ) -> list[Leaf]:
         """Fit exact models; see `fit_leaf`."""
         inside = self.threads if len(tasks) == 1 else 1
@@ -214,6 +218,7 @@ class HostParts:
                 tries=1 if stop() else tries,
                 stop=stop,
                 threads=inside,
+                draft=draft,
             )
             finished(number, leaf)
             return leaf

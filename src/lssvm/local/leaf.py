@@ -16,6 +16,8 @@ from lssvm.solvers.exact import ALONE, Repeats
 
 _CLEAR = 1e-3  # share of the error that a step has to save
 _ENTRIES = 2**20  # kernel values of a block
+_SINGLE = 200  # rows below which single precision saves no time
+_CONDITION = 2e6  # n C up to which single precision solves as well as a comparison needs
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
 
@@ -113,6 +115,13 @@ class Rows:
             return Repeats.of(self.labels)
         return Repeats.among(self.X, self.Y, self.weight)
 
+    def together(self) -> IntArray:
+        """Return a number for every row (n,), the same for rows that are left out together."""
+        numbers = np.arange(len(self.X), dtype=np.intp)
+        for group in self.repeats().members:
+            numbers[group] = group[0]
+        return numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
@@ -167,21 +176,21 @@ class Leaf:
             Rows that are averaged, with one more of the part's mean error.
         """
         squares = self.squares
-        own = X is None
-        new = self.rows.X if X is None else X
         n = len(squares)
-        count = min(count, n - own)
+        new = self.rows.X if X is None else X
+        together = self.rows.together() if X is None else np.empty(0, dtype=np.intp)
+        count = min(count, n)
         mean = squares.mean(axis=0)
-        if count < 1:
-            return np.tile(mean, (len(new), 1))
         out = np.empty((len(new), squares.shape[1]))
         for block in slices(len(new), max(1, _ENTRIES // n)):
             D = distances(new[block], self.rows.X, distance)
-            if own:
-                D[np.arange(len(D)), np.arange(n)[block]] = np.inf
+            if X is None:  # neither the row nor what is left out with it
+                D[together[block][:, None] == together] = np.inf
             near = np.argpartition(D, count - 1, axis=1)[:, :count]
-            out[block] = squares[near].sum(axis=1)
-        return np.asarray((out + mean) / (count + 1.0))
+            known = np.isfinite(np.take_along_axis(D, near, axis=1))[:, :, None]
+            out[block] = (squares[near] * known).sum(axis=1) + mean
+            out[block] /= known.sum(axis=1) + 1.0
+        return out
 
     def outputs(self, X: FloatArray, distance: Distance, pairs: int | None = None) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d), in blocks.
@@ -227,6 +236,7 @@ def fit_leaf(
     stop: Callable[[], bool] = lambda: False,
     D: FloatArray | None = None,
     threads: int = 1,
+    draft: bool = False,
 ) -> Leaf:
     """Fit the exact model of some rows; choose C and gamma near a start by leave-one-out.
 
@@ -241,11 +251,14 @@ def fit_leaf(
     tries : int, default=1
         Settings that are tried at most, the start among them; 1 keeps the start.
     stop : callable, optional
-        Asked before every further try; True ends the search.
+        Called before every further try; True ends the search.
     D : array of shape (n, n), optional
         The distances, where they are known.
     threads : int, default=1
         For the distances.
+    draft : bool, default=False
+        A model that is not kept: in single precision where its condition allows, and with
+        leave-one-out outputs only where settings are compared.
 
     Returns
     -------
@@ -255,8 +268,9 @@ def fit_leaf(
     Notes
     -----
     The search walks over (C, gamma) in steps of 4 and 2, and keeps the direction that helped. Each
-    try is one exponential pass and one factorisation with its inverse: n^3 / 3 operations.
-    Distances are computed once. Two arrays of n^2 numbers.
+    try is one exponential pass and one factorisation with its inverse: n^3 / 3 multiplications, in
+    single precision where :math:`n C` is far below its inverse rounding; the chosen model is solved
+    in double precision. Distances are computed once. Two arrays of n^2 numbers.
 
     Examples
     --------
@@ -273,20 +287,30 @@ def fit_leaf(
         X = np.asarray(rows.X, dtype=np.float64)
         D = fill_distances(X, distance, np.empty((n, n)), threads=threads)
     repeats = rows.repeats() if n > 1 else ALONE
-    K = np.empty((n, n))
+    search = tries > 1
+    single = D.astype(np.float32) if (search or draft) and n >= _SINGLE else None
+    room: dict[type, FloatArray] = {}
 
-    def attempt(setting: Setting) -> Leaf:
-        np.multiply(D, -setting.gamma, out=K)
+    def attempt(setting: Setting, *, rough: bool, held_out: bool = True) -> Leaf:
+        small = rough and single is not None and setting.C * n < _CONDITION
+        source = single if small and single is not None else D
+        K = room.setdefault(source.dtype.type, np.empty_like(source))
+        np.multiply(source, source.dtype.type(-setting.gamma), out=K)
         np.exp(K, out=K)
-        fit = solve_exact(K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True)
-        return Leaf(rows, setting, fit, weighted_error(rows.Y, fit.left_out, rows.weight))
+        fit = solve_exact(
+            K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True, held_out=held_out
+        )
+        error = weighted_error(rows.Y, fit.left_out, rows.weight) if held_out else np.nan
+        return Leaf(rows, setting, fit, error)
 
+    if not search:
+        return attempt(start, rough=draft, held_out=not draft)
     walk = Walk(start, tries)
     while (setting := walk.next(stop)) is not None:
-        leaf = attempt(setting)
+        leaf = attempt(setting, rough=True)
         if walk.tell(leaf.error):
             best = leaf
-    return best
+    return best if draft or single is None else attempt(best.setting, rough=False)
 
 
 STEPS = ((4.0, 1.0), (0.25, 1.0), (1.0, 0.5), (1.0, 2.0))

@@ -16,6 +16,7 @@ from lssvm.local.engine import ONE_THREAD, LeafTask, PartsEngine
 from lssvm.local.leaf import Leaf, Rows, Setting
 from lssvm.local.tree import Tree, grow_tree
 
+_TUNED = 10  # every so many parts one tries settings for all of them
 _GROWN = 1.5  # a part this many times its size is split
 _LARGEST = 2  # equal rows that no cut separates: at most so many times the part size are used
 
@@ -319,8 +320,9 @@ def fit_parts(
     random: np.random.Generator | None = None,
     stop: Callable[[], bool] = lambda: False,
     engine: PartsEngine = ONE_THREAD,
+    draft: bool = False,
 ) -> PartsModel:
-    """Fit exact models in parts, each with its own C and width.
+    """Fit exact models in parts; C and gamma are chosen by some of them for all.
 
     Parameters
     ----------
@@ -342,6 +344,8 @@ def fit_parts(
         Asked during the search; True leaves the remaining parts at the start.
     engine : PartsEngine
         Who computes: `HostParts` (threads) or `DeviceParts` (a GPU).
+    draft : bool, default=False
+        A model that is not kept, see `fit_leaf`.
 
     Returns
     -------
@@ -349,7 +353,8 @@ def fit_parts(
 
     Notes
     -----
-    n L^2 / 3 multiplications and additions per try for parts of L rows, 2 L^2 numbers per thread.
+    n L^2 / 3 multiplications and additions for parts of L rows, 2 L^2 numbers per thread. Every
+    tenth part tries settings; the others take the geometric mean of what these chose.
 
     Examples
     --------
@@ -362,7 +367,7 @@ def fit_parts(
     (100, 1)
     """
     job = PartsJob(rows, distance, start, part_size, n_trees)
-    return fit_many([job], tries=tries, random=random, stop=stop, engine=engine)[0]
+    return fit_many([job], tries=tries, random=random, stop=stop, engine=engine, draft=draft)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,14 +412,15 @@ def fit_many(
     engine: PartsEngine = ONE_THREAD,
     finished: Callable[[int, PartsModel], None] = lambda number, model: None,
     on_error: Callable[[], None] | None = None,
+    draft: bool = False,
 ) -> list[PartsModel]:
-    """Fit several models in parts, all their parts side by side; see `fit_parts`.
+    """Fit several models in parts, all their parts on the threads of an engine; see `fit_parts`.
 
     Parameters
     ----------
     jobs : sequence of PartsJob
         One for each model.
-    tries, random, stop, engine
+    tries, random, stop, engine, draft
         As for `fit_parts`.
     finished : callable, optional
         Called with the number of a job and its model as soon as it is there: what is known when
@@ -473,8 +479,40 @@ def fit_many(
             models[number] = model_of(number)
             finished(number, models[number])
 
-    engine.fit(tasks, tries=tries, stop=stop, finished=take, on_error=on_error)
+    chosen = {
+        place
+        for t in range(len(planned))
+        for place in [i for i, (owner, _) in enumerate(owners) if owner == t][:: _TUNED]
+    }
+    first = [i for i in range(len(tasks)) if tries == 1 or i in chosen]
+    engine.fit(
+        [tasks[i] for i in first],
+        tries=tries,
+        stop=stop,
+        finished=lambda i, leaf: take(first[i], leaf),
+        on_error=on_error,
+        draft=draft,
+    )
+    rest = [i for i in range(len(tasks)) if i not in set(first)]
+    shared = {
+        t: middle_setting([leaves[owners[i]] for i in first if owners[i][0] == t])
+        for t in {owners[i][0] for i in rest}
+    }
+    engine.fit(
+        [replace(tasks[i], start=shared[owners[i][0]]) for i in rest],
+        stop=stop,
+        finished=lambda i, leaf: take(rest[i], leaf),
+        on_error=on_error,
+        draft=draft,
+    )
     return [models[number] for number in range(len(jobs))]
+
+
+def middle_setting(leaves: Sequence[Leaf]) -> Setting:
+    """Return the geometric mean of the settings of leaves."""
+    logs = np.log([[leaf.setting.C, leaf.setting.gamma] for leaf in leaves])
+    C, gamma = np.exp(logs.mean(axis=0))
+    return Setting(float(C), float(gamma))
 
 
 def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:

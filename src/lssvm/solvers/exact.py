@@ -27,11 +27,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
-from scipy.linalg.blas import dtrmm
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
-from lssvm._core.lapack import factorise_triangle, invert_triangle
+from lssvm._core.lapack import factorise_triangle, invert_triangle, solve_triangle
 from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.base import (
     DualSystem,
@@ -144,13 +143,14 @@ def solve_exact(
     repeats: Repeats = ALONE,
     *,
     quiet: bool = False,
+    held_out: bool = True,
 ) -> ExactFit:
     """Solve the dual system by one Cholesky factorisation, with leave-one-out outputs.
 
     Parameters
     ----------
     K : array of shape (n, n), contiguous
-        The kernel matrix; overwritten.
+        The kernel matrix, float64 or float32; overwritten.
     Y : array of shape (n, k)
         Targets.
     noise : array of shape (n,)
@@ -158,7 +158,9 @@ def solve_exact(
     repeats : Repeats, default=ALONE
         Rows that are left out together; by default none.
     quiet : bool, default=False
-        No warning about jitter, for who judges the outcome by what is left out.
+        No warning about jitter, for callers that score the held-out outputs.
+    held_out : bool, default=True
+        Whether leave-one-out outputs are computed; without them half of the operations are saved.
 
     Returns
     -------
@@ -168,7 +170,8 @@ def solve_exact(
     -----
     n^3 / 3 multiplications and additions in all: half for the factor, half for its inverse, whose
     columns hold the diagonal of the inverse; plus n^2 k. No memory beyond ``K``. A matrix that is
-    not positive definite to working precision gets a scaled jitter and a warning.
+    not positive definite to working precision gets a scaled jitter and a warning. Everything is
+    computed in the type of ``K`` and returned in float64.
 
     Examples
     --------
@@ -199,26 +202,38 @@ def solve_exact(
             NumericalWarning,
             stacklevel=2,
         )
+    right = np.asfortranarray(np.column_stack([np.ones(n), Y]), dtype=A.dtype)
+    if not held_out:
+        for transposed in (False, True):
+            solve_triangle(A, right, lower=True, transposed=transposed)
+        coef, intercept, _ = _centred(right.astype(np.float64))
+        return ExactFit(coef, intercept, np.empty((0, Y.shape[1])))
     invert_triangle(A, lower=True)
-    return _from_inverse_factor(A, Y, repeats)
+    return _from_inverse_factor(A, right, Y, repeats)
 
 
-def _from_inverse_factor(L: FloatArray, Y: FloatArray, repeats: Repeats) -> ExactFit:
+def _centred(eta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return coefficients, intercept and nu from the solutions for 1 and Y, eq. (3.25)."""
+    nu, eta = eta[:, 0], eta[:, 1:]
+    intercept = eta.sum(axis=0) / nu.sum()
+    return eta - nu[:, None] * intercept, intercept, nu
+
+
+def _from_inverse_factor(
+    L: FloatArray, right: FloatArray, Y: FloatArray, repeats: Repeats
+) -> ExactFit:
     """Finish from the inverse of the lower factor (its upper triangle is not read)."""
     n = len(L)
-    right = np.column_stack([np.ones(n), Y])
-    half = dtrmm(1.0, L, right, lower=1)
-    eta = dtrmm(1.0, L, half, lower=1, trans_a=1)
-    nu, eta = eta[:, 0], eta[:, 1:]
-    total = float(nu.sum())
-    intercept = eta.sum(axis=0) / total
-    coef = eta - nu[:, None] * intercept
+    trmm = blas.strmm if L.dtype == np.float32 else blas.dtrmm
+    half = trmm(1.0, L, right, lower=1)
+    eta = trmm(1.0, L, half, lower=1, trans_a=1)
+    coef, intercept, nu = _centred(np.asarray(eta, dtype=np.float64))
     whole = _squared_columns(L)
 
     def block(groups: IntArray) -> FloatArray:
         columns = np.moveaxis(L[:, groups], 0, 2)  # (g, s, n)
         columns = np.where(np.arange(n) < groups[:, :, None], 0.0, columns)
-        return np.asarray(columns @ columns.transpose(0, 2, 1))
+        return np.asarray(columns @ columns.transpose(0, 2, 1), dtype=np.float64)
 
     return ExactFit(coef, intercept, _left_out(Y, coef, nu, whole, block, repeats))
 
