@@ -10,7 +10,7 @@ from lssvm.fitting.clock import Clock
 from lssvm.fitting.nested import nested_outputs, of_equal_size, tuned_outside
 from lssvm.fitting.problem import deal, subset
 from lssvm.fitting.screening import median_of, tune
-from lssvm.fitting.table_run import TableRun
+from lssvm.fitting.table_work import TableRun
 from lssvm.local import fit_leaf
 
 SETS = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))

@@ -17,8 +17,8 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.cli.checking import nearest_of
 from lssvm.fitting import Member
-from lssvm.fitting.table_beside import fit_beside, moments_of, rows_of
-from lssvm.fitting.table_run import Candidate, TableRun
+from lssvm.fitting.table_prototypes import fit_beside, moments_of, rows_of
+from lssvm.fitting.table_work import Candidate, TableRun
 from lssvm.kernels import RBF, Laplacian
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, PartsModel, Rows
@@ -383,7 +383,7 @@ def test_many_threads_stay_within_the_memory_budget(monkeypatch: pytest.MonkeyPa
         taken.append(8 * len(Z) ** 2 * (len(cells) + 2 * how["threads"]))
         return accumulate(kernel, source, Z, cells, **how)
 
-    monkeypatch.setattr("lssvm.fitting.table_beside.accumulate", watched)
+    monkeypatch.setattr("lssvm.fitting.table_prototypes.accumulate", watched)
     X, y = additive(2600, 11)
     LSSVMRegressor(
         "fast",

@@ -43,7 +43,9 @@ def _call(name: str, *arguments: Any) -> None:
     """Call a routine with words (str), integers, floats and arrays, each passed by its address."""
     kept: list[Any] = []  # alive until the routine has returned
     pointers = []
-    dtype, number = (np.float32, ctypes.c_float) if name[0] == "s" else (np.float64, ctypes.c_double)
+    dtype, number = (
+        (np.float32, ctypes.c_float) if name[0] == "s" else (np.float64, ctypes.c_double)
+    )
     for value in arguments:
         if isinstance(value, np.ndarray):
             if value.dtype not in (dtype, np.intc):  # it would be read and written beyond

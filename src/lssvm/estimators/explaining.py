@@ -22,7 +22,6 @@ from lssvm.explanations import (
     Term,
     shapley_values,
 )
-from lssvm.fitting.configurations import Inputs
 from lssvm.fitting.explaining import (
     background_of_table,
     dense_rows,
@@ -33,7 +32,7 @@ from lssvm.fitting.explaining import (
 from lssvm.fitting.record import Fit, Resources
 from lssvm.fitting.series import Layout, Series, SeriesFit
 from lssvm.fitting.settings import is_int
-from lssvm.fitting.table import TableFit
+from lssvm.fitting.table_record import Inputs, TableFit
 from lssvm.local import PartsEngine
 
 Groups = Mapping[str, Sequence[Any]]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
-from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide
+from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide
 from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
     LargeTable,
@@ -115,6 +115,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
                 "left out: a classifier needs at least two classes."
             )
         labels = _numbers(classes, y)
+        scored = weight  # a scorer does not get the weights of classes
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             weight = weight * compute_sample_weight("balanced", y)
         else:
@@ -122,7 +123,8 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         task = Classes.of(classes, multiclass="ova")
         Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
         k = Y.shape[1]
-        self._fit_numbers(X, y, Y, labels, weight, groups, task, np.zeros(k), np.ones(k))
+        unit = np.zeros(k), np.ones(k)
+        self._fit_numbers(X, y, Y, labels, weight, groups, task, *unit, scored=scored)
         return self
 
     def _fit_many(self, source: TableSource) -> LSSVMClassifier:
@@ -157,7 +159,9 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         Y, weight = encode(y, rows.weight)
         labels = _numbers(classes, y)
         table = rows.table
-        self._fit_numbers(table, y, Y, labels, weight, None, task, np.zeros(k), np.ones(k), large)
+        unit = np.zeros(k), np.ones(k)
+        scored = rows.weight
+        self._fit_numbers(table, y, Y, labels, weight, None, task, *unit, large, scored)
         return self
 
     def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
@@ -170,27 +174,27 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
             "probabilities_": context.calibration,
         }
 
-    def _judge(
+    def _scorer(
         self, problem: Problem, task: Classes | Numbers, shift: FloatArray, scale: FloatArray
-    ) -> ClassJudge:
+    ) -> ClassScorer:
         """Return what scores held-out outputs of a problem."""
         assert isinstance(task, Classes)
         assert problem.classes is not None
-        return ClassJudge(task, problem.classes, problem.weight, self.scoring)
+        return ClassScorer(task, problem.classes, problem.score_weight, self.scoring)
 
     def _calibrated(
         self,
         problem: Problem,
         fit: TableFit,
         context: TableContext,
-        judge: ClassJudge | NumberJudge,
+        scorer: ClassScorer | NumberScorer,
     ) -> TableContext:
         """Return the context with the score and the probabilities of the held-out outputs."""
-        assert isinstance(judge, ClassJudge)
+        assert isinstance(scorer, ClassScorer)
         good = np.flatnonzero(np.isfinite(fit.held_out).all(axis=1))
         outputs = fit.held_out[good]
-        score = judge.score(outputs, good)
-        return replace(context, best_score=score, calibration=judge.calibrated(outputs, good))
+        score = scorer.score(outputs, good)
+        return replace(context, best_score=score, calibration=scorer.calibrated(outputs, good))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the outputs: (n,) for two classes (positive: the second), else (n, n_classes).
@@ -227,7 +231,8 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         array of shape (n, n_classes)
         """
         outputs = self._outputs(X)
-        return np.asarray(self.probabilities_.of(outputs, decide(outputs)))
+        tuned = self.scoring is not None  # decisions need not be those of the largest probability
+        return np.asarray(self.probabilities_.of(outputs, None if tuned else decide(outputs)))
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
         """Return which classes belong to a set that holds the true one with a given probability.
@@ -246,7 +251,11 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         coverage = check_coverage(coverage)
         outputs = self._outputs(X)
         self.record_.need("prediction", "Prediction sets")
-        return np.asarray(self.probabilities_.sets(outputs, decide(outputs), coverage))
+        return np.asarray(
+            self.probabilities_.sets(
+                outputs, decide(outputs), coverage, tuned=self.scoring is not None
+            )
+        )
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self, TypeVar
 
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
-from lssvm._core.blocks import as_bytes, n_threads, small_problem
+from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
 from lssvm._core.device import find_device
 from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
@@ -23,7 +24,7 @@ from lssvm.data.preparation import PreparedTable
 from lssvm.data.scanning import Scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
-from lssvm.estimators.table_judging import ClassJudge, NumberJudge, decide, read_scorer
+from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide, read_scorer
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource
 from lssvm.explanations import Explanation
 from lssvm.fitting import (
@@ -40,10 +41,11 @@ from lssvm.fitting import (
 )
 from lssvm.fitting.clock import Clock
 from lssvm.fitting.compression import Teacher, compress_table
-from lssvm.fitting.configurations import Inputs, Member
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.record import Resources
-from lssvm.fitting.table_beside import change_beside
+from lssvm.fitting.table import SMALL
+from lssvm.fitting.table_prototypes import change_beside
+from lssvm.fitting.table_record import Inputs, Member
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import mean_outer_product
 from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
@@ -194,13 +196,14 @@ class TableModel(BaseEstimator):
         elif not (isinstance(self.metric, str) and self.metric == "auto"):
             wish = read_metric(self.metric)
             values |= {"rounds": 0, "metric": wish} if isinstance(wish, Metric) else {"shape": wish}
+        names = {"part_size": "leaf_size", "n_trees": "n_trees", "n_prototypes": "n_prototypes"}
         for name, least in (("part_size", 1), ("n_trees", 1), ("n_prototypes", 0)):
             given = getattr(self, name)
             if isinstance(given, str) and given == "auto":
                 continue
             if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < least:
                 raise not_usable(name, given, f"give 'auto' or an int >= {least}.")
-            values[name] = int(given)
+            values[names[name]] = int(given)
         ask = TableSettings.preset(self.preset, **values)
         largest = ask.engine.largest_part(as_bytes(self.memory_budget))
         return replace(ask, largest=max(min(ask.largest, largest), 100))
@@ -230,8 +233,9 @@ class TableModel(BaseEstimator):
         shift: FloatArray,
         scale: FloatArray,
         large: LargeTable | None = None,
+        scored: FloatArray | None = None,
     ) -> None:
-        """Prepare the rows of positive weight, run the recipe, judge and publish its record.
+        """Prepare the rows of positive weight, fit, score and publish the record.
 
         Where there are very many rows, these are a sample of them.
         """
@@ -283,12 +287,14 @@ class TableModel(BaseEstimator):
             weight[used],
             None if labels is None else labels[used],
             None if classes is None else classes[used],
+            None if scored is None else scored[used],
         )
         problem = problem.merged() if large is None else problem
         # C counts rows of mean weight.
         weight_scale = float(problem.weight.mean())
         scaled = replace(problem, weight=problem.weight / weight_scale)
-        judge = self._judge(problem, task, shift, scale)
+        scorer = self._scorer(problem, task, shift, scale)
+        scorer.check()
         everything = None
         if large is not None:
             everything = PreparedRows(
@@ -313,19 +319,21 @@ class TableModel(BaseEstimator):
                 problem.n if large is None else large.source.n_rows,
                 _importances(fit, prepared),
             )
-            self._publish(replace(fit, context=self._calibrated(problem, fit, context, judge)))
+            self._publish(replace(fit, context=self._calibrated(problem, fit, context, scorer)))
 
         try:
-            with small_problem(problem.n if large is None else large.source.n_rows, _FEW_ROWS):
-                finish(fit_table(scaled, ask, clock, tell, judge, everything))
+            # Leaves share the threads; only an exact model of many rows uses those of BLAS.
+            single = n_threads(self.n_jobs) == 1 or not _FEW_ROWS <= problem.n < SMALL
+            with one_blas_thread() if single else nullcontext():
+                finish(fit_table(scaled, ask, clock, tell, scorer, everything))
         except Interrupted as interrupted:
             finish(interrupted.fit)
             raise KeyboardInterrupt("The fit was interrupted; its best model is kept.") from None
 
     @abstractmethod
-    def _judge(
+    def _scorer(
         self, problem: Problem, task: Classes | Numbers, shift: FloatArray, scale: FloatArray
-    ) -> ClassJudge | NumberJudge:
+    ) -> ClassScorer | NumberScorer:
         """Return what scores held-out outputs of a problem."""
 
     @abstractmethod
@@ -334,7 +342,7 @@ class TableModel(BaseEstimator):
         problem: Problem,
         fit: TableFit,
         context: TableContext,
-        judge: ClassJudge | NumberJudge,
+        scorer: ClassScorer | NumberScorer,
     ) -> TableContext:
         """Return the context with the score and the calibration of the held-out outputs."""
 
@@ -449,7 +457,7 @@ class TableModel(BaseEstimator):
         teacher = Teacher.of(fit)
         classes = decide(teacher.Y) if isinstance(context.task, Classes) else None
         problem = Problem({}, teacher.Y, teacher.weight, None, classes)
-        judge = self._judge(problem, context.task, context.shift, context.scale)
+        scorer = self._scorer(problem, context.task, context.shift, context.scale)
         for part in compress_table(fit, teacher, sizes, seed=context.seed, threads=threads):
             name = part.member.configuration.inputs
             own = replace(context, prepared={name: context.prepared[name]})
@@ -462,7 +470,7 @@ class TableModel(BaseEstimator):
                 held_out=held_out,
                 part_size=part.member.model.part_size,
             )
-            own = self._calibrated(problem, record, own, judge)
+            own = self._calibrated(problem, record, own, scorer)
             rows = sum(len(leaf.rows.X) for m in fit.in_parts for leaf in m.model.cuts[0].leaves)
             note = (
                 f"{len(part.member.model.cuts[0].leaves[0].rows.X)} support vectors in place of "

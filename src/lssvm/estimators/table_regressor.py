@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.table_judging import ClassJudge, NumberJudge
+from lssvm.estimators.table_scoring import ClassScorer, NumberScorer
 from lssvm.estimators.table_model import TableModel, share_documentation
 from lssvm.estimators.table_source import (
     LargeTable,
@@ -149,13 +149,13 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         check_magnitude(values, "y", "divide it by a constant")
         return values.reshape(n, -1)
 
-    def _judge(
+    def _scorer(
         self, problem: Problem, task: Classes | Numbers, shift: FloatArray, scale: FloatArray
-    ) -> NumberJudge:
+    ) -> NumberScorer:
         """Return what scores held-out outputs of a problem."""
         assert isinstance(task, Numbers)
         targets = problem.Y * scale + shift
-        return NumberJudge(
+        return NumberScorer(
             targets, shift, scale, problem.weight, task.single, self.scoring, problem.labels
         )
 
@@ -164,16 +164,16 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         problem: Problem,
         fit: TableFit,
         context: TableContext,
-        judge: ClassJudge | NumberJudge,
+        scorer: ClassScorer | NumberScorer,
     ) -> TableContext:
         """Return the context with the score and the residuals of the held-out outputs."""
-        assert isinstance(judge, NumberJudge)
+        assert isinstance(scorer, NumberScorer)
         good = np.flatnonzero(np.isfinite(fit.held_out).all(axis=1))
         outputs = fit.held_out[good]
-        gap = judge.targets[good] - judge.predicted(outputs)
+        gap = scorer.targets[good] - scorer.predicted(outputs)
         nearby, local = _local_scale(fit, problem, gap / context.scale, good)
         residuals = scaled_residuals(gap, local * context.scale, problem.weight[good])
-        score = judge.score(outputs, good)
+        score = scorer.score(outputs, good)
         return replace(context, best_score=score, calibration=residuals, nearby=nearby)
 
     def predict(self, X: Any) -> FloatArray:

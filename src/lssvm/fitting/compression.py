@@ -12,9 +12,6 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import InvalidInputError
-from lssvm.fitting.configurations import Member
-from lssvm.fitting.metric_rounds import middle_setting
-from lssvm.fitting.table import TableFit
 from lssvm.fitting.table_prototypes import (
     C_GRID,
     expansion,
@@ -22,9 +19,11 @@ from lssvm.fitting.table_prototypes import (
     judge_widths,
     prototypes_of,
 )
+from lssvm.fitting.table_record import Member, TableFit
 from lssvm.kernels import Kernel
 from lssvm.local import Rows, Setting
 from lssvm.local.leaf import weighted_error
+from lssvm.local.model import middle_setting
 from lssvm.moments import Moments, nystrom_map
 from lssvm.reductions.l0 import L0System, l0_order
 from lssvm.solvers.primal import primal_system

@@ -13,9 +13,8 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import require
 from lssvm.explanations import Contrast, Expansion, Function, Term
-from lssvm.fitting.configurations import Inputs, Member
 from lssvm.fitting.record import Fit, Resources
-from lssvm.fitting.table import TableFit
+from lssvm.fitting.table_record import Inputs, Member, TableFit
 from lssvm.local import Cut, PartsEngine
 from lssvm.local.engine import ONE_THREAD
 from lssvm.tasks import Classes

@@ -9,11 +9,11 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
-from lssvm.fitting.configurations import Configuration
 from lssvm.fitting.problem import deal
 from lssvm.fitting.screening import CS, chosen_elsewhere, distinct, exact_paths, median_of
-from lssvm.fitting.stacking import combine, most_used
-from lssvm.fitting.table_run import TableRun
+from lssvm.fitting.stacking import most_used
+from lssvm.fitting.table_record import Configuration
+from lssvm.fitting.table_work import Work
 from lssvm.kernels.radial import fill_distances
 
 NESTED = 250
@@ -29,12 +29,12 @@ _FOLDS = {"numbers": 30, "classes": 20}
 _ENTRIES = 2**22  # numbers of the outputs that are looked at together
 
 
-def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> FloatArray:
+def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> FloatArray:
     """Return outputs of rows by stacks that were screened, tuned and weighed without their fold.
 
     Parameters
     ----------
-    run : TableRun
+    work : Work
     learned : list of arrays of shape (n, k)
         Held-out outputs of configurations with a metric, which were made in folds.
     at_most : int
@@ -51,13 +51,13 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
     other folds needs, weights by leave-one-out outputs. One eigendecomposition for every
     configuration and width serves all folds (`lssvm.solvers.exact.ExactPath.left_out_of_folds`).
     """
-    problem = run.problem
+    problem = work.problem
     # Not stratified: the shares of the classes outside would tell which class a fold has most of.
-    random = np.random.default_rng(run.ask.seed)
+    random = np.random.default_rng(work.settings.seed)
     n_folds = _FOLDS["numbers" if problem.classes is None else "classes"]
     folds = deal(replace(problem, classes=None), n_folds, random)
-    sets = distinct(problem, run.ask.configurations)
-    tuned = run.side_by_side(lambda c: tuned_outside(run, c, folds), sets)
+    sets = distinct(problem, work.settings.configurations)
+    tuned = work.parallel(lambda c: tuned_outside(work, c, folds), sets)
     out = np.full(problem.Y.shape, np.nan)
     for v in np.unique(folds):
         inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
@@ -65,11 +65,12 @@ def nested_outputs(run: TableRun, learned: list[FloatArray], at_most: int) -> Fl
         chosen = np.arange(len(sets), dtype=np.intp)
         if at_most < len(sets):
             crossed = [one.crossed[v, outside] for one in tuned]
-            chosen = most_used(run.rule(at_most=at_most).weights(crossed, Y, weight, outside))
+            rule = work.rule(at_most=at_most)
+            chosen = most_used(rule.fit(crossed, Y, weight, outside).weights)
         outputs = [tuned[i].outputs[v] for i in chosen] + learned
         plain = np.arange(len(outputs)) < len(chosen) if learned else None
-        weights = run.rule(plain=plain).weights([F[outside] for F in outputs], Y, weight, outside)
-        out[inside] = combine([F[inside] for F in outputs], weights)
+        stack = work.rule(plain=plain).fit([F[outside] for F in outputs], Y, weight, outside)
+        out[inside] = stack.outputs([F[inside] for F in outputs])
     return out
 
 
@@ -84,31 +85,31 @@ class TunedOutside:
         without it, every other row by the model without the fold and the row.
     crossed : array of shape (f, n, k)
         The same for rows outside, of the setting that rows outside of this fold and of the row's
-        own fold in ``run.folds`` prefer.
+        own fold in ``work.folds`` prefer.
     """
 
     outputs: FloatArray
     crossed: FloatArray
 
 
-def tuned_outside(run: TableRun, configuration: Configuration, folds: IntArray) -> TunedOutside:
+def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> TunedOutside:
     """Tune a configuration without each of the folds (n,), numbered from 0."""
-    problem = run.problem
-    rows = problem.rows(configuration.inputs, run.ask.metric)
+    problem = work.problem
+    rows = problem.rows(configuration.inputs, work.settings.metric)
     D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
     paths = [path for _, path in exact_paths(rows, D, median_of(D))]
     f = int(folds.max()) + 1
     found = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
     at_once = max(1, _ENTRIES // (len(paths) * len(CS) * problem.Y.size))
     for numbers, members in of_equal_size(folds, at_once):
-        run.clock.over(1.0)  # whether to go on at all
+        work.clock.over(1.0)  # whether to go on at all
         outputs = np.concatenate([path.left_out_of_folds(CS, members) for path in paths])
         losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
         for g, v in enumerate(numbers):
             outside = folds != v
             L, F = losses[:, g, outside], outputs[:, g]
             found.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
-            found.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], run.folds[outside])
+            found.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], work.folds[outside])
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.data.folds import are_observations, observation_weight
-from lssvm.fitting.configurations import Inputs
+from lssvm.fitting.table_record import Inputs
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import Rows
@@ -32,6 +32,8 @@ class Problem:
         Rows of one label are left out together.
     classes : int array of shape (n,) or None
         Class numbers, so that samples are stratified.
+    scored : array of shape (n,) or None
+        Weights that scores are taken with; None: ``weight``. Weights of classes are not in it.
 
     Examples
     --------
@@ -46,6 +48,12 @@ class Problem:
     weight: FloatArray
     labels: IntArray | None = None
     classes: IntArray | None = None
+    scored: FloatArray | None = None
+
+    @property
+    def score_weight(self) -> FloatArray:
+        """Weights of the rows in scores, shape (n,)."""
+        return self.weight if self.scored is None else self.scored
 
     @property
     def n(self) -> int:
@@ -85,8 +93,11 @@ class Problem:
         if are_observations(inputs, self.Y, self.weight, counted):
             order = np.argsort(place, kind="stable").astype(np.intp)
             return subset(self, order)
-        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
-        return replace(subset(self, first.astype(np.intp)), weight=weight)
+        weight, scored = (
+            None if w is None else np.asarray(np.bincount(place, w), dtype=np.float64)
+            for w in (self.weight, self.scored)
+        )
+        return replace(subset(self, first.astype(np.intp)), weight=weight, scored=scored)
 
 
 def subset(problem: Problem, rows: IntArray) -> Problem:
@@ -97,6 +108,7 @@ def subset(problem: Problem, rows: IntArray) -> Problem:
         problem.weight[rows],
         None if problem.labels is None else problem.labels[rows],
         None if problem.classes is None else problem.classes[rows],
+        None if problem.scored is None else problem.scored[rows],
     )
 
 

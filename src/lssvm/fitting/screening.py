@@ -1,4 +1,4 @@
-"""The first stage of the recipe for tables: every configuration on some rows."""
+"""The first stage of the fit for tables: every configuration on some rows."""
 
 from __future__ import annotations
 
@@ -8,46 +8,61 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.fitting.configurations import INPUTS, Configuration
 from lssvm.fitting.problem import Problem, sample_rows
-from lssvm.fitting.table_run import Candidate, TableRun
+from lssvm.fitting.table_record import INPUTS, Configuration, Inputs
+from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
 from lssvm.solvers.exact import ExactPath
 
 CS = 10.0 ** np.arange(-2.0, 4.51, 0.5)
-"""Values of C that are screened."""
+"""Values of C that are screened where an eigendecomposition gives them all."""
 
 _WIDTHS = (0.5, 0.25, 1.0, 0.125, 2.0, 0.0625, 4.0, 8.0)  # times the inverse median distance
-_PATH_ROWS = 400  # up to as many rows one eigendecomposition gives all C
+_PATH_ROWS = 250  # up to as many rows one eigendecomposition gives all C
 
 
-def screen(run: TableRun) -> list[Candidate]:
+def screen(work: Work) -> list[Candidate]:
     """Return all configurations with the setting that leave-one-out on some rows prefers."""
-    problem, ask, clock = run.problem, run.ask, run.clock
-    size = ask.screened if clock.limit is None else min(ask.screened, int(100 + 60 * clock.limit))
-    chosen = sample_rows(problem, min(size, problem.n), run.random)
-    sets = distinct(problem, ask.configurations)
-    done: list[Configuration] = []
+    problem, settings, clock = work.problem, work.settings, work.clock
+    size = settings.screened
+    if clock.limit is not None:
+        size = min(size, int(100 + 60 * clock.limit))
+    chosen = sample_rows(problem, min(size, problem.n), work.random("screening"))
+    sets = distinct(problem, settings.configurations)
+    begin = clock.now()
+    squares: dict[Inputs, FloatArray] = {}
+    out: list[Candidate] = []
 
-    def work(configuration: Configuration) -> Candidate | None:
-        if clock.over(0.25) and done:
+    def tuned(numbered: tuple[int, Configuration]) -> Candidate | None:
+        number, kind = numbered
+        if number and clock.over(0.25):
             return None
-        run.begin("screening", str(configuration), len(done), len(sets))
-        begin = clock.now()
-        rows = problem.rows(configuration.inputs, ask.metric, chosen)
-        candidate = tune(rows, configuration, run.folds[chosen], lambda: clock.over(0.25))
-        took = clock.now() - begin
-        clock.measured(10.0 * len(chosen) ** 3, took / ask.engine.side_by_side)
-        candidate = replace(candidate, metric=ask.metric, rows=chosen, seconds=took)
-        candidate = run.judged(candidate)
-        done.append(configuration)
-        run.found.append(candidate)
-        return candidate
+        work.report("screening", str(kind), number, len(sets))
+        start = clock.now()
+        rows = problem.rows(kind.inputs, settings.metric, chosen)
+        D = _distances(rows.X, kind, squares)
+        candidate = tune(rows, kind, D, work.folds[chosen], lambda: clock.over(0.25))
+        took = clock.now() - start
+        clock.measured(10.0 * len(chosen) ** 3, took / settings.engine.side_by_side)
+        return work.scored(replace(candidate, metric=settings.metric, rows=chosen, seconds=took))
 
-    found = [c for c in run.side_by_side(work, sets) if c is not None]
-    run.found = run.ordered(found)
-    return run.found
+    out = [c for c in work.parallel(tuned, list(enumerate(sets))) if c is not None]
+    cost = len(sets) * 10.0 * len(chosen) ** 3 / work.unit(problem.n)
+    work.step(
+        "screening", f"{len(out)} configurations on {len(chosen):,} rows", np.nan, cost, begin
+    )
+    return ordered(out)
+
+
+def _distances(X: FloatArray, kind: Configuration, squares: dict[Inputs, FloatArray]) -> FloatArray:
+    """Return the distances of all pairs; those of Euclidean kernels are computed once."""
+    n = len(X)
+    if kind.distance == "cityblock":
+        return fill_distances(X, "cityblock", np.empty((n, n)))
+    if (known := squares.get(kind.inputs)) is None:
+        known = squares[kind.inputs] = fill_distances(X, "sqeuclidean", np.empty((n, n)))
+    return known if kind.distance == "sqeuclidean" else np.sqrt(known)
 
 
 def distinct(
@@ -64,18 +79,17 @@ def distinct(
 def tune(
     rows: Rows,
     configuration: Configuration,
+    D: FloatArray,
     folds: IntArray,
     stop: Callable[[], bool] = lambda: False,
 ) -> Candidate:
     """Return C and gamma of the smallest leave-one-out error of an exact model."""
-    n = len(rows.X)
-    D = fill_distances(rows.X, configuration.distance, np.empty((n, n)))
     median = median_of(D)
-    if n <= _PATH_ROWS:
-        setting, error, crossed = by_paths(rows, D, median, folds, stop)
-        return Candidate(configuration, setting, error, 0.0, outputs=crossed, crossed=crossed)
+    if len(D) <= _PATH_ROWS:
+        setting, error, nested = by_paths(rows, D, median, folds, stop)
+        return Candidate(configuration, setting, error, 0.0, outputs=nested, nested=nested)
     start = Setting(10.0, 0.5 / median)
-    leaf = fit_leaf(rows, configuration.distance, start, tries=14, stop=stop, D=D)
+    leaf = fit_leaf(rows, configuration.distance, start, tries=12, stop=stop, D=D, draft=True)
     return Candidate(configuration, leaf.setting, leaf.error, 0.0, outputs=leaf.fit.left_out)
 
 
@@ -91,12 +105,12 @@ def by_paths(
     known: list[FloatArray] = []
     for gamma, path in exact_paths(rows, D, median, stop):
         settings += [Setting(float(C), gamma) for C in CS]
-        known += path.left_out(CS)
+        known += list(path.left_out(CS))
     outputs = np.array(known)  # (settings, n, k)
     losses = ((rows.Y - outputs) ** 2).sum(axis=2) * rows.weight
     best = int(np.argmin(losses.sum(axis=1)))
-    crossed = chosen_elsewhere(losses, outputs, folds)
-    return settings[best], float(losses[best].sum() / rows.weight.sum()), crossed
+    nested = chosen_elsewhere(losses, outputs, folds)
+    return settings[best], float(losses[best].sum() / rows.weight.sum()), nested
 
 
 def exact_paths(
@@ -123,12 +137,12 @@ def chosen_elsewhere(losses: FloatArray, outputs: FloatArray, folds: IntArray) -
     folds : int array of shape (n,)
         Of the rows.
     """
-    crossed = np.empty(outputs.shape[1:])
+    nested = np.empty(outputs.shape[1:])
     for v in np.unique(folds):
         inside = folds == v
         chosen = int(np.argmin(losses[:, ~inside].sum(axis=1)))
-        crossed[inside] = outputs[chosen][inside]
-    return crossed
+        nested[inside] = outputs[chosen][inside]
+    return nested
 
 
 def median_of(D: FloatArray) -> float:

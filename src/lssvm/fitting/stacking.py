@@ -3,76 +3,149 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 
+StackLoss: TypeAlias = Literal["squared", "log"]
+
 _SHARED = 1e-3  # pull towards the mean model, as a share of the mean square of the outputs
+_PRIOR = 0.5  # pull of the log loss towards its start, in rows of mean weight
+_MOST_ROWS = 20_000  # that the weights of a log loss are learned from
 
 
-def stack_weights(
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A weighted sum of models.
+
+    Attributes
+    ----------
+    weights : array of shape (q,)
+        Not negative.
+    offset : array of shape (k,)
+        Added to the sum; 0 for squared errors.
+    """
+
+    weights: FloatArray
+    offset: FloatArray
+
+    def outputs(self, outputs: Sequence[FloatArray]) -> FloatArray:
+        """Return the stacked outputs (n, k) from those of all models."""
+        return combine(outputs, self.weights) + self.offset
+
+
+def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of outputs, shape (n, k)."""
+    total = np.zeros(outputs[0].shape)
+    for w, F in zip(weights, outputs, strict=True):
+        if w:
+            total += w * F
+    return total
+
+
+def known_rows(outputs: Sequence[FloatArray]) -> BoolArray:
+    """Return which rows have outputs of all models, shape (n,)."""
+    return np.asarray(np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0))
+
+
+def row_losses(outputs: FloatArray, Y: FloatArray, loss: StackLoss) -> FloatArray:
+    """Return the loss of every row, shape (n,): squared errors, or the log loss of the classes.
+
+    Classes are -1 and 1 in one column, or the column that is 1 of several.
+    """
+    if loss == "squared":
+        gap = Y - outputs
+        return np.asarray(np.einsum("ij,ij->i", gap, gap))
+    if Y.shape[1] == 1:
+        return -np.asarray(log_expit(Y[:, 0] * outputs[:, 0]))
+    return np.asarray(logsumexp(outputs, axis=1) - (outputs * (Y > 0)).sum(axis=1))
+
+
+def mean_loss(outputs: FloatArray, Y: FloatArray, weight: FloatArray, loss: StackLoss) -> float:
+    """Return the weighted mean of the losses of rows whose outputs are known."""
+    good = np.isfinite(outputs).all(axis=1)
+    return float(np.average(row_losses(outputs[good], Y[good], loss), weights=weight[good]))
+
+
+def fit_stack(
     outputs: Sequence[FloatArray],
     Y: FloatArray,
-    weight: FloatArray | None = None,
+    weight: FloatArray,
+    loss: StackLoss = "squared",
     plain: BoolArray | None = None,
-) -> FloatArray:
-    """Return the non-negative weights whose combination of outputs is closest to the targets.
+) -> Stack:
+    r"""Return the stack with the smallest loss of rows that its models had not seen.
 
     Parameters
     ----------
     outputs : sequence of q arrays of shape (n, k)
-        Outputs for rows that the models had not seen; rows with a NaN are left out.
+        Outputs for rows that the models had not seen; rows with a NaN are not used.
     Y : array of shape (n, k)
-        Targets.
-    weight : array of shape (n,), optional
-        Weights of the rows; None: all are one.
+        Targets; -1 and 1 for the log loss.
+    weight : array of shape (n,)
+        Weights of the rows.
+    loss : {"squared", "log"}
+        What is minimised.
     plain : bool array of shape (q,), optional
         Models to fall back on: the result is the mean of the weights of all models and of those of
         these alone, which halves the damage where the others look better by chance. Where all
-        models leave less than three quarters of the squared error of these, that is no chance:
+        models have less than three quarters of the squared error of these, that is not chance:
         these count for less, and for nothing where it is less than half.
-
-    Returns
-    -------
-    array of shape (q,)
-        1 for a single model.
 
     Notes
     -----
-    Non-negative least squares on the q x q normal equations ([LawsonHanson1995]_), one weight per
-    model for all outputs ([Breiman1996]_): O(n k q^2) time. A tiny pull towards equal weights
-    decides between models that say the same.
+    Squared errors: non-negative least squares on the q x q normal equations ([LawsonHanson1995]_),
+    one weight per model for all outputs ([Breiman1996]_). A tiny pull towards equal weights decides
+    between models with the same outputs; models whose outputs are all rounding get equal weights.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting import stack_weights
-    >>> y = np.array([[1.0], [-1.0], [2.0]])
-    >>> stack_weights([y, -y], y).round(3)
-    array([1., 0.])
+    Log loss: with :math:`f = \sum_m w_m f_m + b` the loss :math:`-\log \sigma(y f)`, of several
+    classes the cross-entropy of the softmax of f, is convex in (w, b); it is minimised subject to
+    :math:`w \ge 0` with a weak pull towards the squared errors' weights on the scale that suits
+    them best. The outputs are log-odds. O(n k q) time for each of some tens of steps.
     """
-    if len(outputs) == 1:
-        return np.ones(1)
+    q, k = len(outputs), Y.shape[1]
     if plain is not None and plain.any() and not plain.all():
-        safe = np.zeros(len(outputs))
         chosen = [F for F, p in zip(outputs, plain, strict=True) if p]
-        safe[plain] = stack_weights(chosen, Y, weight)
-        best = stack_weights(outputs, Y, weight)
-        ratio = _squared_error(outputs, best, Y, weight) / _squared_error(outputs, safe, Y, weight)
+        few = fit_stack(chosen, Y, weight, loss)
+        safe = np.zeros(q)
+        safe[plain] = few.weights
+        best = fit_stack(outputs, Y, weight, loss)
+        good = known_rows(outputs)
+        # How much better all models are is measured by squared errors for either loss.
+        both = [_nonnegative(chosen, Y, weight), _nonnegative(outputs, Y, weight)]
+        left = [
+            weight[good] @ row_losses(combine(F, w)[good], Y[good], "squared")
+            for F, w in zip((chosen, outputs), both, strict=True)
+        ]
+        ratio = left[1] / max(left[0], np.finfo(np.float64).tiny)
         share = float(np.clip(2.0 * ratio - 1.0, 0.0, 0.5))
-        return share * safe + (1.0 - share) * best
-    good = np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0)
-    w = np.ones(len(Y)) if weight is None else weight
-    root = np.sqrt(w[good])[:, None]
+        return Stack(
+            share * safe + (1.0 - share) * best.weights,
+            share * few.offset + (1.0 - share) * best.offset,
+        )
+    weights = np.ones(1) if q == 1 else _nonnegative(outputs, Y, weight)
+    if loss == "squared":
+        return Stack(weights, np.zeros(k))
+    return _log_stack(outputs, Y, weight, weights)
+
+
+def _nonnegative(outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the non-negative weights of the smallest squared error."""
+    q = len(outputs)
+    if q == 1:
+        return np.ones(1)
+    good = known_rows(outputs)
+    root = np.sqrt(weight[good])[:, None]
     F = np.column_stack([(root * F[good]).ravel() for F in outputs])
     y = (root * Y[good]).ravel()
-    q = F.shape[1]
     gram, cross = F.T @ F, F.T @ y
     size = float(gram.diagonal().mean())
-    if not size > 0.0:
+    if not size > (1e-12**2) * float(y @ y):  # nothing but rounding
         return np.full(q, 1.0 / q)
     ridge = _SHARED * size / max(np.sqrt(len(y)), 1.0)
     gram = gram + ridge * np.eye(q)
@@ -81,189 +154,160 @@ def stack_weights(
     values = np.maximum(values, 1e-12 * values[-1])
     root_gram = (vectors * np.sqrt(values)).T
     right = (vectors / np.sqrt(values)).T @ cross
-    found = np.asarray(nnls(root_gram, right)[0])
-    return found if found.any() else np.full(q, 1.0 / q)
+    weights = np.asarray(nnls(root_gram, right)[0])
+    return weights if weights.any() else np.full(q, 1.0 / q)
 
 
-def _squared_error(
-    outputs: Sequence[FloatArray], weights: FloatArray, Y: FloatArray, weight: FloatArray | None
-) -> float:
-    """Return the squared error of a combination, larger than 0, over rows that all models know."""
-    gap = (Y - combine(outputs, weights)) ** 2
-    known = np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0)
-    of_rows = gap[known].sum(axis=1)
-    total = of_rows.sum() if weight is None else weight[known] @ of_rows
-    return max(float(total), np.finfo(np.float64).tiny)
+def _log_stack(
+    outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArray, start: FloatArray
+) -> Stack:
+    """Return the stack of the smallest log loss, near the scaled weights of squared errors."""
+    rows = np.flatnonzero(known_rows(outputs))
+    rows = rows[:: max(1, -(-len(rows) // _MOST_ROWS))]
+    F = np.stack([F[rows] for F in outputs])  # (q, n, k)
+    Y, share = Y[rows], weight[rows] / weight[rows].sum()
+    q, k = len(F), Y.shape[1]
+    prior = _PRIOR / max(len(rows), 1)
+    binary = k == 1
+    target = np.asarray(Y > 0, dtype=np.float64)
+
+    def losses(f: FloatArray) -> tuple[float, FloatArray]:
+        value = float(share @ row_losses(f, Y, "log"))
+        p = expit(f) if binary else softmax(f, axis=1)
+        return value, share[:, None] * (p - target)
+
+    base = np.tensordot(start, F, axes=1)  # (n, k)
+    scale = float(np.sqrt(np.average((base**2).mean(axis=1), weights=share)))
+    if not scale > 1e-12:  # rounding only: the shares of the classes are all there is
+        return Stack(start, _shares(target, share))
+
+    def along(p: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = losses(p[0] * base + p[1:])
+        pull = prior * (p[0] - 2.0) / 4.0
+        gradient = np.concatenate([[float((slope * base).sum()) + pull], slope.sum(axis=0)])
+        return value + prior * (p[0] - 2.0) ** 2 / 8.0, gradient
+
+    def best(f: Callable[..., object], x: FloatArray, positive: int) -> FloatArray:
+        bounds = [(0.0, 1e3)] * positive + [(-50.0, 50.0)] * (len(x) - positive)
+        return np.asarray(minimize(f, x, jac=True, method="L-BFGS-B", bounds=bounds).x)
+
+    first = best(along, np.concatenate([[2.0], np.zeros(k)]), 1)
+    if q == 1:
+        return Stack(first[:1], first[1:])
+    middle = first[0] * start
+
+    def free(p: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = losses(np.tensordot(p[:q], F, axes=1) + p[q:])
+        gap = p[:q] - middle
+        gradient = np.concatenate([(F * slope).sum(axis=(1, 2)) + prior * gap, slope.sum(axis=0)])
+        return value + 0.5 * prior * float(gap @ gap), gradient
+
+    p = best(free, np.concatenate([middle, first[1:]]), q)
+    weights = np.where(p[:q] > 1e-3 * p[:q].max(), p[:q], 0.0)
+    return Stack(weights, p[q:]) if weights.any() else Stack(first[0] * start, first[1:])
 
 
-def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
-    """Return the weighted sum of outputs, shape (n, k).
-
-    Parameters
-    ----------
-    outputs : sequence of q arrays of shape (n, k)
-        Of the models.
-    weights : array of shape (q,)
-        Of the models.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting import combine
-    >>> combine([np.ones((1, 1)), np.zeros((1, 1))], np.array([0.25, 0.75]))
-    array([[0.25]])
-    """
-    total = np.zeros(outputs[0].shape)
-    for w, F in zip(weights, outputs, strict=True):
-        if w:
-            total += w * F
-    return total
+def _shares(target: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the log-odds of the classes' shares of the weight."""
+    p = np.clip(share @ target, 1e-9, 1.0 - 1e-9)
+    return np.log(p / (1.0 - p)) if len(p) == 1 else np.log(p)
 
 
 def most_used(weights: FloatArray) -> IntArray:
-    """Return the numbers of the models with a weight that counts, the largest first.
-
-    Parameters
-    ----------
-    weights : array of shape (q,)
-        Of the models.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting.stacking import most_used
-    >>> most_used(np.array([0.2, 0.0, 0.7, 0.01])).tolist()
-    [2, 0]
-    """
+    """Return the numbers of the models with a weight that counts, the largest first."""
     order = np.argsort(-weights, kind="stable")
     return np.asarray(order[weights[order] > 0.02 * weights.sum()], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
 class StackRule:
-    """How models are chosen and weighed.
+    """How models are chosen and weighted.
 
     Attributes
     ----------
+    loss : {"squared", "log"}
+        See `fit_stack`.
     plain : bool array of shape (q,) or None
-        See `stack_weights`.
+        See `fit_stack`.
     at_most : int or None
         Models that may have a weight.
-    loss : callable or None
-        From outputs (m, k) and the numbers of their rows (m,) to a loss that is not the squared
-        error: the models are ordered by it, and of the stacks of the best one, the best two and so
-        on the one with the smallest loss is taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting import StackRule
-    >>> y = np.array([[1.0], [-1.0], [2.0]])
-    >>> StackRule(at_most=1).weights([0.9 * y, y + 0.5], y)
-    array([1., 0.])
+    scorer : callable or None
+        From outputs (m, k) and the numbers of their rows (m,) to what is minimised in place of the
+        loss: the models are ordered by it, and of the stacks of the best one, the best two and so
+        on the one with the smallest value is taken.
+    shift : callable or None
+        From stacked outputs (m, k) and the numbers of their rows to what is added to the outputs so
+        that decisions suit the scorer.
     """
 
+    loss: StackLoss = "squared"
     plain: BoolArray | None = None
     at_most: int | None = None
-    loss: Callable[[FloatArray, IntArray], float] | None = None
+    scorer: Callable[[FloatArray, IntArray], float] | None = None
+    shift: Callable[[FloatArray, IntArray], FloatArray] | None = None
 
-    def weights(
+    def fit(
         self,
         outputs: Sequence[FloatArray],
         Y: FloatArray,
-        weight: FloatArray | None = None,
-        rows: IntArray | None = None,
-    ) -> FloatArray:
-        """Return the weights (q,) of q models.
-
-        Parameters
-        ----------
-        outputs : sequence of q arrays of shape (n, k)
-            Of every model for the same rows.
-        Y : array of shape (n, k)
-            Targets of the rows.
-        weight : array of shape (n,), optional
-            Weights of the rows; by default all are one.
-        rows : int array of shape (n,), optional
-            Row numbers, for ``loss``; 0 to n - 1 where not given.
-        """
+        weight: FloatArray,
+        rows: IntArray,
+    ) -> Stack:
+        """Return the stack of q models from outputs (n, k) for the rows with these numbers (n,)."""
         q = len(outputs)
         size = q if self.at_most is None else min(self.at_most, q)
-        if self.loss is None:
-            found = self._of(np.arange(q, dtype=np.intp), outputs, Y, weight)
-            if np.count_nonzero(found) <= size:
-                return found
-            chosen = np.sort(np.argsort(-found, kind="stable")[:size])
+        if self.scorer is None:
+            stack = self._of(np.arange(q, dtype=np.intp), outputs, Y, weight)
+            if np.count_nonzero(stack.weights) <= size:
+                return stack
+            chosen = np.sort(np.argsort(-stack.weights, kind="stable")[:size])
             return self._of(chosen.astype(np.intp), outputs, Y, weight)
-        good = np.flatnonzero(np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0))
-        own = good if rows is None else rows[good]
-        known = [F[good] for F in outputs]
-        order = np.argsort([self._loss(F, own) for F in known], kind="stable").astype(np.intp)
+        good = np.flatnonzero(known_rows(outputs))
+        known, numbers = [F[good] for F in outputs], rows[good]
+        order = np.argsort([self._score(F, numbers) for F in known], kind="stable").astype(np.intp)
         tried = [self._of(order[:m], outputs, Y, weight) for m in range(1, size + 1)]
-        losses = [self._loss(combine(known, w), own) for w in tried]
+        if self.shift is not None:
+            tried = [
+                replace(one, offset=one.offset + self.shift(one.outputs(known), numbers))
+                for one in tried
+            ]
+        scores = [self._score(one.outputs(known), numbers) for one in tried]
         # Of equally good stacks the largest: averages vary less.
-        return tried[max(m for m in range(size) if losses[m] <= min(losses))]
+        return tried[max(m for m in range(size) if scores[m] <= min(scores))]
 
     def _of(
-        self,
-        chosen: IntArray,
-        outputs: Sequence[FloatArray],
-        Y: FloatArray,
-        weight: FloatArray | None,
-    ) -> FloatArray:
-        """Return the weights of some models, 0 for the others."""
+        self, chosen: IntArray, outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArray
+    ) -> Stack:
+        """Return the stack of some models, the others with weight 0."""
         plain = None if self.plain is None else self.plain[chosen]
+        few = fit_stack([outputs[i] for i in chosen], Y, weight, self.loss, plain)
         weights = np.zeros(len(outputs))
-        weights[chosen] = stack_weights([outputs[i] for i in chosen], Y, weight, plain)
-        return weights
+        weights[chosen] = few.weights
+        return Stack(weights, few.offset)
 
-    def _loss(self, outputs: FloatArray, rows: IntArray) -> float:
-        assert self.loss is not None
-        found = float(self.loss(outputs, rows))
-        return found if np.isfinite(found) else np.inf
+    def _score(self, outputs: FloatArray, rows: IntArray) -> float:
+        assert self.scorer is not None
+        value = float(self.scorer(outputs, rows))
+        return value if np.isfinite(value) else np.inf
 
 
 def cross_stack(
     outputs: Sequence[FloatArray],
     Y: FloatArray,
-    weight: FloatArray | None,
+    weight: FloatArray,
     folds: IntArray,
-    rule: StackRule | None = None,
+    rule: StackRule,
 ) -> FloatArray:
-    """Return stacked outputs whose weights have not seen the row's target, shape (n, k).
+    """Return stacked outputs (n, k) whose weights have not seen the row's target.
 
-    Parameters
-    ----------
-    outputs : sequence of q arrays of shape (n, k)
-        Outputs for rows that the models had not seen.
-    Y : array of shape (n, k)
-        Targets.
-    weight : array of shape (n,) or None
-        Weights of the rows; None: all are one.
-    folds : int array of shape (n,)
-        Models are chosen and weighed for the rows of a fold by the other folds.
-    rule : StackRule, optional
-        How weights are chosen; None: the default.
-
-    Returns
-    -------
-    array of shape (n, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting import cross_stack
-    >>> y = np.arange(8.0)[:, None]
-    >>> cross_stack([y], y, None, np.arange(8) % 2).round(2).ravel()
-    array([0., 1., 2., 3., 4., 5., 6., 7.])
+    Models are chosen and weighted for the rows of a fold by the other folds.
     """
-    rule = StackRule() if rule is None else rule
     out = np.full(Y.shape, np.nan)
     for v in np.unique(folds):
         inside, outside = folds == v, np.flatnonzero(folds != v)
-        w = None if weight is None else weight[outside]
-        weights = np.full(len(outputs), 1.0 / len(outputs))
-        if len(outside):
-            weights = rule.weights([F[outside] for F in outputs], Y[outside], w, outside)
-        out[inside] = combine([F[inside] for F in outputs], weights)
+        if not len(outside) or not known_rows([F[outside] for F in outputs]).any():
+            stack = Stack(np.full(len(outputs), 1.0 / len(outputs)), np.zeros(Y.shape[1]))
+        else:
+            stack = rule.fit([F[outside] for F in outputs], Y[outside], weight[outside], outside)
+        out[inside] = stack.outputs([F[inside] for F in outputs])
     return out

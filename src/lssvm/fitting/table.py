@@ -1,224 +1,68 @@
-"""The model for tables: screen, learn metrics, fit exact parts, stack.
+"""The model for tables: screen, learn metrics and warps, fit exact leaves, stack.
 
-Read `fit_table` from top to bottom; every stage is a function below it. All stages see numbers
-only: one matrix for each way of preparing the inputs.
+Read `fit_table` from top to bottom; every stage is a function below it that takes values and
+returns values. All stages see numbers only: one matrix for each way of scaling the inputs.
+
+What a stage may cost follows what it buys: see `worth`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError, Stopped
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.errors import Stopped
 from lssvm.fitting.clock import Clock
-from lssvm.fitting.configurations import Configuration, Inputs, Member
-from lssvm.fitting.judging import Judge, SquaredErrors
-from lssvm.fitting.metric_rounds import FEW, N_FOLDS, learn_in_folds, learn_on_rows
 from lssvm.fitting.nested import NESTED, nested_outputs
 from lssvm.fitting.problem import Problem, deal, sample_rows, subset
-from lssvm.fitting.record import check_form
 from lssvm.fitting.screening import distinct, median_of, screen
-from lssvm.fitting.stacking import cross_stack, most_used
-from lssvm.fitting.table_beside import fit_beside, size_beside, width_beside
-from lssvm.fitting.table_context import TableContext
-from lssvm.fitting.table_large import fit_every_row, plan_fit
-from lssvm.fitting.table_prototypes import fit_prototypes
+from lssvm.fitting.stacking import (
+    Stack,
+    StackRule,
+    cross_stack,
+    fit_stack,
+    known_rows,
+    mean_loss,
+    most_used,
+    row_losses,
+)
+from lssvm.fitting.table_large import fit_everything
+from lssvm.fitting.table_prototypes import add_prototypes
+from lssvm.fitting.table_record import Member, TableFit, Trial
 from lssvm.fitting.table_rows import AllRows
-from lssvm.fitting.table_run import Candidate, TableRun, TableSettings, Tell
-from lssvm.kernels.radial import distances
-from lssvm.local import PartsEngine, PartsJob, PartsModel, Setting, fit_many
-from lssvm.local.engine import ONE_THREAD
+from lssvm.fitting.table_work import (
+    FEW,
+    N_FOLDS,
+    Callback,
+    Candidate,
+    Fitted,
+    Plan,
+    Scorer,
+    TableSettings,
+    Work,
+    clearly_best,
+    ordered,
+)
+from lssvm.kernels import Metric
+from lssvm.kernels.radial import Distance, distances
+from lssvm.local import PartsJob, PartsModel, Rows, Setting, fit_many, fit_parts, grow_tree
 from lssvm.local.leaf import weighted_error
+from lssvm.local.model import middle_setting
 
 SMALL = 2500
 """Below as many rows outputs of metrics come from folds, above from other rows."""
 
 _FIRST = 4000  # rows of the first round of a metric
 _ENOUGH = 50  # rows below which no metric is tried
-_SMALLEST = 500  # rows of a part, where time does not ask for fewer
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A line of the table of what was tried.
-
-    Attributes
-    ----------
-    configuration : Configuration
-        Inputs and kernel.
-    rounds : int
-        Of the metric.
-    error : float
-        Mean squared error on rows that were not seen, relative to that of the mean.
-    weight : float
-        In the stack; 0 for what is not part of it.
-    seconds : float
-        What it took.
-    stage : str
-        The last stage it reached: "screening", "metric" or "all rows".
-
-    Examples
-    --------
-    >>> from lssvm.fitting import Configuration, Trial
-    >>> Trial(Configuration("quantiles", "laplacian"), 1, 0.2, 0.0, 0.1, "metric").stage
-    'metric'
-    """
-
-    configuration: Configuration
-    rounds: int
-    error: float
-    weight: float
-    seconds: float
-    stage: str
-
-
-@dataclass(frozen=True, eq=False)
-class TableFit:
-    """A fitted model for tables.
-
-    Attributes
-    ----------
-    members : tuple of Member
-        What is stacked.
-    trials : tuple of Trial
-        All that was tried.
-    held_out : array of shape (n, k)
-        Stacked outputs of rows by models that had not seen them; NaN where there is none.
-    part_size : int
-        Rows of a part at most.
-    context : TableContext or None
-        From raw tables to inputs and from outputs to answers; None where the recipe was used alone.
-    stored : str
-        "all", or the form of the file that the model was loaded from.
-    interrupted : bool
-        Whether the fit was ended before all stages were through.
-    note : str
-        What the model is, where it keeps no training rows: compressed, or made of prototypes.
-
-    Examples
-    --------
-    >>> from lssvm.fitting import TableFit
-    >>> list(TableFit.__dataclass_fields__)
-    ['members', 'trials', 'held_out', 'part_size', 'context', 'stored', 'interrupted', 'note']
-    """
-
-    members: tuple[Member, ...]
-    trials: tuple[Trial, ...]
-    held_out: FloatArray
-    part_size: int
-    context: TableContext | None = None
-    stored: str = "all"
-    interrupted: bool = False
-    note: str = ""
-
-    def need(self, form: str, what: str) -> None:
-        """Raise where the file that the model was loaded from left out what is asked for.
-
-        Parameters
-        ----------
-        form : {"all", "prediction", "support"}
-            What a file has to keep for it.
-        what : str
-            What is asked for, the first words of the error.
-        """
-        if self.note and form == "all":
-            raise InvalidInputError(
-                f"{what} cannot be had from a model of support vectors, which keeps no training "
-                "rows: ask the model that it was compressed from, or fit one that keeps its rows "
-                "(fewer of them, or more memory and time)."
-            )
-        check_form(self.stored, form, what)
-
-    def stripped(self, form: str) -> TableFit:
-        """Return what a file of this form keeps.
-
-        Parameters
-        ----------
-        form : {"all", "prediction", "support"}
-            All, what prediction and intervals need, or what prediction needs.
-        """
-        if form == "all":
-            return self
-        # Intervals by nearby errors need those of the member that they are taken from.
-        near = form == "prediction" and self.context is not None and self.context.nearby > 0
-        return replace(
-            self,
-            members=tuple(
-                replace(m, model=m.model.light(near and m is self.largest), moments=None)
-                for m in self.members
-            ),
-            held_out=self.held_out[:0],
-            context=None if self.context is None else self.context.stripped(form),
-            stored=form,
-        )
-
-    def outputs(
-        self, inputs: Mapping[Inputs, FloatArray], *, engine: PartsEngine = ONE_THREAD
-    ) -> FloatArray:
-        """Return the stacked outputs (n, k) for prepared inputs.
-
-        Parameters
-        ----------
-        inputs : mapping from inputs to arrays of shape (n, d)
-            Prepared rows, for every kind of inputs that a member takes.
-        engine : PartsEngine, optional
-            Where it is computed; by default on one thread.
-        """
-        return np.asarray(
-            sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in self.used)
-        )
-
-    @property
-    def used(self) -> list[Member]:
-        """The members that outputs are made of: all but parts that stay for their rows alone."""
-        return [m for m in self.members if m.weight > 0]
-
-    @property
-    def in_parts(self) -> list[Member]:
-        """The members that keep their rows: all but prototypes beside them."""
-        return [m for m in self.members if not m.beside]
-
-    @property
-    def largest(self) -> Member:
-        """The member in parts with the largest weight."""
-        return max(self.in_parts, key=lambda m: m.weight)
-
-    def local_error(self, inputs: Mapping[Inputs, FloatArray], nearby: int = 0) -> FloatArray:
-        """Return the root mean squared error around every row, shape (n, 1) or (n, k).
-
-        Parameters
-        ----------
-        inputs : mapping from inputs to arrays of shape (n, d)
-            Prepared rows, for every kind of inputs that a member takes.
-        nearby : int, default=0
-            Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is
-            the error of the part of a row, all outputs together.
-        """
-        if nearby:
-            member = self.largest
-            return np.sqrt(member.model.nearby_error(member.mapped(inputs), nearby))
-        return self._averaged([m.model.local_error(m.mapped(inputs)) for m in self.in_parts])
-
-    def own_error(self, n: int, nearby: int = 0) -> FloatArray:
-        """Return the same around the n training rows, with errors of other rows only.
-
-        Parameters
-        ----------
-        n : int
-            Number of training rows.
-        nearby : int, default=0
-            As in `local_error`.
-        """
-        if nearby:
-            return np.sqrt(self.largest.model.own_nearby_error(n, nearby))
-        return self._averaged([member.model.own_error(n) for member in self.in_parts])
-
-    def _averaged(self, errors: list[FloatArray]) -> FloatArray:
-        weights = [max(member.weight, 1e-12) for member in self.in_parts]
-        return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
+_WARPED = 1000  # rows below which no warp is tried
+_GRADIENTS = 4000  # rows at which slopes are taken
+_IN_FOLDS = 600  # the same in every fold
+_IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
+_TESTED = 4000  # rows on which leaves of two sizes are compared
+_FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
 
 
 class OutOfTime(Stopped):
@@ -226,31 +70,22 @@ class OutOfTime(Stopped):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in a fit that has a model already.
-
-    Attributes
-    ----------
-    fit : TableFit
-        Of what was finished.
-
-    Examples
-    --------
-    >>> from lssvm.fitting import Interrupted
-    >>> issubclass(Interrupted, KeyboardInterrupt)
-    True
-    """
+    """Ctrl-C in a fit that has a model already, which is its attribute ``fit``."""
 
     def __init__(self, fit: TableFit) -> None:
         super().__init__()
         self.fit = fit
 
 
+# --- the fit -------------------------------------------------------------------------------------
+
+
 def fit_table(
     problem: Problem,
-    ask: TableSettings,
+    settings: TableSettings,
     clock: Clock,
-    tell: Tell,
-    judge: Judge | None = None,
+    callback: Callback,
+    scorer: Scorer | None = None,
     everything: AllRows | None = None,
 ) -> TableFit:
     """Fit the model for tables.
@@ -259,18 +94,18 @@ def fit_table(
     ----------
     problem : Problem
         Rows as numbers, with targets and weights.
-    ask : TableSettings
-        How much is tried.
+    settings : TableSettings
+        What is tried, and what a gain may cost.
     clock : Clock
         The time limit.
-    tell : callable
+    callback : callable
         Called with a dict for every step: its stage, what is tried, the best loss so far. It may
         raise `lssvm._core.errors.Stopped` to end the fit with what is best so far.
-    judge : Judge, optional
-        What losses are reported, and where it says so what configurations and stacks are chosen by;
-        None is squared errors.
+    scorer : Scorer, optional
+        What configurations and stacks are chosen by; by default the log loss of classes and the
+        squared error of numbers.
     everything : AllRows, optional
-        Where the problem is a sample: all rows, which the parts are made of.
+        Where the problem is a sample: all rows, which the leaves are made of.
 
     Returns
     -------
@@ -285,108 +120,279 @@ def fit_table(
     Notes
     -----
     1. Every configuration is screened by leave-one-out on some rows.
-    2. The best ones, one of every kernel among them, learn a metric on some rows; the number of
-       rounds is what other rows say. Small data ask folds, and need a clear gain.
-    3. Those that the stack of judged outputs uses are fitted to all rows, exactly or in parts.
-       Beside parts prototypes of all rows are fitted, where some of them are about as good.
-    4. Weights are non-negative least squares on leave-one-out outputs of rows that made no metric.
+    2. The best ones, one of every kernel among them, learn a metric or a warp on some rows, in
+       rounds while held-out rows gain. Small data use folds, and need a clear gain.
+    3. Leaves are doubled in size while some of them gain enough; the configurations whose stack
+       gains enough are fitted to all rows. Prototypes of all rows are added where a trial of some
+       of them is about as good.
+    4. Weights minimise the loss of leave-one-out outputs of rows that made no metric.
 
-    Out of time stages are shortened and left out; the best configuration is always fitted to all
+    Out of time stages are shortened and skipped; the best configuration is always fitted to all
     rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.fitting import Problem, TableSettings, fit_table
-    >>> from lssvm.fitting.clock import Clock
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(120, 3))
-    >>> problem = Problem({"standardised": X, "quantiles": X}, np.sin(X[:, :1]), np.ones(120))
-    >>> fit = fit_table(problem, TableSettings.preset("fast"), Clock(), lambda event: None)
-    >>> error = np.mean((fit.outputs({"standardised": X, "quantiles": X}) - np.sin(X[:, :1]))**2)
-    >>> bool(error < 0.05)
-    True
     """
-    random = np.random.default_rng(ask.seed)
-    judge = SquaredErrors(problem) if judge is None else judge
-    folds = deal(problem, N_FOLDS, random)
-    run = TableRun(problem, ask, clock, tell, judge, folds, random, everything)
+    folds = deal(problem, N_FOLDS, np.random.default_rng([settings.seed, 1]))
+    work = Work(problem, settings, clock, scorer, folds, callback)
+    fitted: list[Fitted] = []
+    plan = Plan()
     try:
-        screen(run)
-        fit = fit_small(run) if problem.n < SMALL else fit_large(run)
-        report_end(run, fit)
+        plan = replace(plan, candidates=screen(work))
+        stage = fit_small if problem.n < SMALL else fit_large
+        for plan, more in stage(work, plan, everything):
+            fitted += more
+        fit = assemble(work, plan, fitted)
+        report_end(work, fit)
     except Stopped:
         clock.go_on()
-        if not run.fitted:
-            run.everything = None  # a model of the sample is there sooner
-            fit_at_once(run)
-        fit = replace(assemble(run), interrupted=True)
-        report_end(run, fit)
+        if not fitted:  # a model of the sample is there sooner
+            plan, fitted = fit_at_once(work, plan)
+        fit = replace(assemble(work, plan, fitted), interrupted=True)
+        report_end(work, fit)
     except KeyboardInterrupt as error:
         clock.go_on()
-        if not run.fitted:
+        if not fitted:
             raise
-        fit = replace(assemble(run), interrupted=True)
-        raise Interrupted(fit) from error
+        raise Interrupted(replace(assemble(work, plan, fitted), interrupted=True)) from error
     return fit
 
 
-def report_end(run: TableRun, fit: TableFit) -> None:
+Stage = Iterator[tuple[Plan, list[Fitted]]]
+
+
+def report_end(work: Work, fit: TableFit) -> None:
     """Report the end of a fit."""
-    what, spent = "interrupted" if fit.interrupted else "done", run.clock.spent()
+    what, spent = "interrupted" if fit.interrupted else "done", work.clock.spent()
     many = len({(m.configuration, m.rounds) for m in fit.used})  # prototypes are of one of them
     text = f"{what}: {many} configuration{'s' if many > 1 else ''}, {spent:.1f} s"
-    run.tell({"stage": what, "text": text, "best_loss": run.best, "elapsed": spent})
+    best = min(work.best, default=None)
+    work.callback({"stage": what, "text": text, "best_loss": best, "elapsed": spent})
 
 
-def fit_at_once(run: TableRun) -> None:
-    """Fit the best configuration that is known to all rows, in small parts and without a search."""
-    problem = run.problem
-    candidates = run.ordered(run.found)
-    if not candidates:
-        some = sample_rows(problem, min(problem.n, 300), run.random)
-        configuration = distinct(problem, run.ask.configurations)[0]
-        X = problem.rows(configuration.inputs, run.ask.metric, some).X
-        setting = Setting(10.0, 0.5 / median_of(distances(X, X, configuration.distance)))
-        candidates = [Candidate(configuration, setting, np.inf, 0.0, run.ask.metric)]
-    part_size = min(problem.n if problem.n < SMALL else _SMALLEST, run.ask.largest)
-    fit_all_rows(run, candidates[:1], part_size, tries=1, trees=1)
+# --- 2. metrics and warps ------------------------------------------------------------------------
 
 
-def fit_all_rows(
-    run: TableRun, candidates: list[Candidate], part_size: int, *, tries: int, trees: int = 1
-) -> None:
-    """Fit candidates to all rows; each is part of what is known as soon as it is there.
+def next_map(
+    work: Work,
+    candidate: Candidate,
+    model: PartsModel,
+    metric: Metric,
+    chosen: IntArray,
+    how: str,
+    at_most: int,
+) -> tuple[Metric, Setting]:
+    """Return the metric or warp of the slopes of a model under ``metric``, and its setting.
 
-    Out of time those that are not there are left out, unless there would be none.
+    The setting is the mean one of the model's leaves, of the same width relative to the distances
+    of the chosen rows.
     """
-    problem, clock = run.problem, run.clock
-    first, begin = len(run.fitted), clock.now()
-    if run.everything is not None and candidates:
-        plan = plan_fit(run, run.everything, candidates, tries)
-        if plan.n_prototypes:
-            fitted = [fit_prototypes(run, run.everything, plan.candidates[0], plan.n_prototypes)]
-            run.note = f"prototypes in place of parts: {plan.why}"
-        else:
-            fitted = fit_every_row(run, run.everything, plan.candidates, part_size, tries)
-        took = (clock.now() - begin) / len(fitted)
-        run.fitted += [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
-        return
+    kind, settings = candidate.configuration, work.settings
+    raw = work.problem.inputs[kind.inputs][chosen]
+    learned = kind.learn_metric(
+        model, metric, settings.engine, raw, at_most=at_most, shape=settings.shape, how=how
+    )
+    some = chosen[:: max(1, len(chosen) // 300)]
+    rows = [work.problem.rows(kind.inputs, each, some).X for each in (metric, learned)]
+    before, after = (median_of(distances(X, X, kind.distance)) for X in rows)
+    middle = middle_setting(model.cuts[0].leaves)
+    return learned, Setting(middle.C, middle.gamma * before / after)
+
+
+def draft(
+    work: Work,
+    candidate: Candidate,
+    metric: Metric,
+    setting: Setting,
+    chosen: IntArray,
+    leaf_size: int,
+    tries: int,
+) -> PartsModel:
+    """Return models of some rows under a metric that are not kept."""
+    return fit_parts(
+        work.problem.rows(candidate.configuration.inputs, metric, chosen),
+        candidate.configuration.distance,
+        setting,
+        part_size=leaf_size,
+        tries=tries,
+        stop=lambda: work.clock.over(0.6),
+        engine=work.settings.engine.alone(),
+        draft=True,
+    )
+
+
+def learn_on_rows(
+    work: Work,
+    candidate: Candidate,
+    learn: IntArray,
+    scored: IntArray,
+    how: str,
+    rounds: int,
+) -> Candidate:
+    """Learn a metric or warp on some rows in rounds; keep the round that is best for the others.
+
+    Begins at the round that the candidate has reached, and ends when a round gains too little.
+    """
+    problem, clock, settings = work.problem, work.clock, work.settings
+    kind = candidate.configuration
+    begin, error = clock.now(), np.inf
+    best, metric, setting = candidate, candidate.metric, candidate.setting
+    weight, Y = problem.weight[scored], problem.Y[scored]
+    leaf_size = min(settings.learned_leaf, settings.largest)
+    for number in range(candidate.rounds, candidate.rounds + rounds + 1):
+        tries = 6 if candidate.stage == "screening" and not number else 3
+        start = clock.now()
+        model = draft(work, candidate, metric, setting, learn, leaf_size, tries)
+        values = model.outputs(
+            problem.rows(kind.inputs, metric, scored).X, engine=settings.engine.alone()
+        )
+        now = weighted_error(Y, values, weight)
+        if now < error:
+            best = replace(
+                candidate,
+                setting=middle_setting(model.cuts[0].leaves),
+                error=now,
+                metric=metric,
+                rounds=number,
+                outputs=values,
+                rows=scored,
+                nested=None,
+                stage="metric",
+            )
+        cost = len(learn) * min(leaf_size, len(learn)) ** 2 * 1.0
+        clock.measured(cost, (clock.now() - start) / settings.engine.side_by_side)
+        gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
+        if number > candidate.rounds:
+            text = f"{kind}, {'warp' if how == 'warp' else 'metric'}, round {number}"
+            work.step("metric", text, gain, cost / work.unit(problem.n), start)
+        last = now > (1.0 - settings.gain) * error
+        error = min(now, error)
+        if last or number == candidate.rounds + rounds or clock.over(0.5):
+            break
+        metric, setting = next_map(work, candidate, model, metric, learn, how, _GRADIENTS)
+    return work.scored(replace(best, seconds=candidate.seconds + clock.now() - begin))
+
+
+def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | None:
+    """Return the candidate with a metric or warp, or None where folds do not gain clearly.
+
+    Every fold's outputs come from a map and a model that have not seen its rows. Out of time there
+    is no map.
+    """
+    problem, folds, settings, clock = work.problem, work.folds, work.settings, work.clock
+    kind, begin = candidate.configuration, clock.now()
+    engine, n = settings.engine.alone(), problem.n
+    losses: list[FloatArray] = []  # of every round, by row
+    outputs: list[FloatArray] = []
+    state = [(candidate.metric, candidate.setting)] * N_FOLDS
+    numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
+    for number in range(settings.rounds + 1):
+        if number > 1 and clock.over(0.6):
+            break
+        start = clock.now()
+        held_out = np.empty(problem.Y.shape)
+        factor = (1.0, 1.0)
+        for v in numbers:
+            if number <= 1 and clock.over(0.7):
+                return None
+            inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
+            metric, setting = state[v]
+            # The first fold chooses how settings change with the map, for all of them.
+            tries = 3 if number and v == numbers[0] else 1
+            model = draft(
+                work, candidate, metric, setting.times(*factor), outside, len(outside), tries
+            )
+            if tries > 1:
+                tuned = middle_setting(model.cuts[0].leaves)
+                factor = tuned.C / setting.C, tuned.gamma / setting.gamma
+            new = problem.rows(kind.inputs, metric, inside)
+            held_out[inside] = model.outputs(new.X, engine=engine)
+            if number < settings.rounds:
+                state[v] = next_map(work, candidate, model, metric, outside, how, _IN_FOLDS)
+        outputs.append(held_out)
+        losses.append(row_losses(held_out, problem.Y, "squared") * problem.weight)
+        gain = 1.0 - losses[-1].mean() / losses[-2].mean() if number else np.nan
+        cost = len(numbers) * n**3 / 3.0 / work.unit(n)
+        if number:
+            text = f"{kind}, {'warp' if how == 'warp' else 'metric'}, round {number}"
+            work.step("metric", text, gain, cost, start)
+        if number and not gain > max(settings.gain, 0.005):
+            break
+    table = np.array(losses)
+    best = clearly_best(table)
+    if not best:
+        return None
+    nested = np.empty(problem.Y.shape)
+    for v in range(N_FOLDS):
+        inside = folds == v
+        nested[inside] = outputs[clearly_best(table[:, ~inside])][inside]
+    every = np.arange(n, dtype=np.intp)
+    metric, setting = candidate.metric, candidate.setting
+    for _ in range(best):
+        if clock.over(0.8):
+            return None
+        model = draft(work, candidate, metric, setting, every, n, 1)
+        metric, setting = next_map(work, candidate, model, metric, every, how, _GRADIENTS)
+    return work.scored(
+        replace(
+            candidate,
+            metric=metric,
+            setting=setting.times(*factor),
+            rounds=best,
+            error=float(losses[best].sum() / problem.weight.sum()),
+            outputs=outputs[best],
+            rows=every,
+            nested=nested,
+            seconds=candidate.seconds + clock.now() - begin,
+            stage="metric",
+        )
+    )
+
+
+def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
+    """Return the kinds of maps that a candidate may learn: a metric, and a warp of its features."""
+    shape = work.settings.shape or candidate.configuration.shape
+    warped = work.settings.warps and n_rows >= _WARPED and shape == "diagonal"
+    return ["metric", "warp"] if warped else ["metric"]
+
+
+# --- 3. models of all rows -----------------------------------------------------------------------
+
+
+def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
+    """Fit the best configuration that is known to all rows, in small leaves, without a search."""
+    problem, settings = work.problem, work.settings
+    if not plan.candidates:
+        some = sample_rows(problem, min(problem.n, 300), work.random("at once"))
+        kind = distinct(problem, settings.configurations)[0]
+        X = problem.rows(kind.inputs, settings.metric, some).X
+        setting = Setting(10.0, 0.5 / median_of(distances(X, X, kind.distance)))
+        plan = replace(plan, candidates=[Candidate(kind, setting, np.inf, 0.0, settings.metric)])
+    plan = plan.keep(plan.candidates[:1])
+    leaf_size = min(problem.n if problem.n < SMALL else 500, settings.largest)
+    return plan, fit_rows(work, plan.candidates, leaf_size, tries=1)
+
+
+def fit_rows(
+    work: Work, candidates: list[Candidate], leaf_size: int, *, tries: int
+) -> list[Fitted]:
+    """Fit candidates to all rows of the problem, in leaves of a size.
+
+    Out of time those that are not there are dropped, unless there would be none.
+    """
+    problem, clock, settings = work.problem, work.clock, work.settings
+    begin = clock.now()
+    fitted: dict[int, Fitted] = {}
     jobs = [
         PartsJob(
             problem.rows(c.configuration.inputs, c.metric),
             c.configuration.distance,
             c.setting,
-            part_size,
-            trees,
+            leaf_size,
+            settings.n_trees,
         )
         for c in candidates
     ]
-    if not jobs:
-        return
 
     def stop() -> bool:
-        if run.fitted and clock.over(1.0):
+        if fitted and clock.over(1.0):
             raise OutOfTime
         return clock.over(0.9)
 
@@ -396,227 +402,339 @@ def fit_all_rows(
         if c.rounds and c.rows is not None and problem.n < SMALL:
             assert c.outputs is not None
             outputs = c.outputs  # its leave-one-out outputs have met its metric
-        elif part_size >= problem.n:
+        elif leaf_size >= problem.n:
             leaf = model.cuts[0].leaves[0]
             c = replace(c, setting=leaf.setting, error=leaf.error)
-        with run.lock:
-            run.fitted.append((c, model, outputs))
-        run.begin("all rows", str(c.configuration), number, len(jobs))
+        fitted[number] = (c, model, outputs)
+        work.report("all rows", str(c.configuration), number, len(jobs))
 
-    try:
-        fit_many(
-            jobs,
-            tries=tries,
-            random=run.random,
-            stop=stop,
-            engine=run.ask.engine,
-            finished=finished,
-            on_error=clock.stop,
-        )
-    except OutOfTime:
-        clock.go_on()
-    took = (clock.now() - begin) / len(jobs)
-    place = {(c.configuration, c.rounds): i for i, c in enumerate(candidates)}
-    new = sorted(run.fitted[first:], key=lambda one: place[one[0].configuration, one[0].rounds])
-    run.fitted[first:] = [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in new]
-
-
-def fit_small(run: TableRun) -> TableFit:
-    """Fit configurations exactly; add those with a metric where folds say that it pays."""
-    problem, ask, clock = run.problem, run.ask, run.clock
-    tries = ask.tries if problem.n > ask.screened else 1
-    first = run.found
-    if clock.over(0.5):
-        first = run.found[:1]
-    elif ask.small < len(run.found):
-        first = needed(run, run.found, ask.small)
-    fit_all_rows(run, first, min(problem.n, ask.largest), tries=tries)
-    run.dropped = [c for c in run.found if not any(c is f for f in first)]
-    if ask.rounds and problem.n >= _ENOUGH and not clock.over(0.3):
-        best = run.ordered([c for c, _, _ in run.fitted])[: ask.kept]
-
-        def rounds(numbered: tuple[int, Candidate]) -> Candidate | None:
-            run.begin("metric", str(numbered[1].configuration), numbered[0], len(best))
-            return learn_in_folds(run, numbered[1])
-
-        better = [c for c in run.side_by_side(rounds, list(enumerate(best))) if c is not None]
-        fit_all_rows(run, better, min(problem.n, ask.largest), tries=tries)
-    return assemble(run)
+    if jobs:
+        try:
+            fit_many(
+                jobs,
+                tries=tries,
+                random=work.random("trees"),
+                stop=stop,
+                engine=settings.engine,
+                finished=finished,
+                on_error=clock.stop,
+            )
+        except OutOfTime:
+            clock.go_on()
+        n, done = problem.n, max(len(fitted), 1)
+        cost = done * settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
+        text = f"{len(fitted)} configurations in leaves of at most {leaf_size:,} rows"
+        work.step("all rows", text, np.nan, cost, begin)
+    took = (clock.now() - begin) / max(len(jobs), 1)
+    return [
+        (replace(c, seconds=c.seconds + took), model, F)
+        for c, model, F in (fitted[i] for i in sorted(fitted))
+    ]
 
 
-def fit_large(run: TableRun) -> TableFit:
-    """Learn metrics on some rows, judge them on others, fit what the stack needs to all rows."""
-    problem, ask, clock, random = run.problem, run.ask, run.clock, run.random
-    judge = sample_rows(problem, min(ask.judged_on, problem.n // 4), random)
-    rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), judge)
-    learn = rest[sample_rows(subset(problem, rest), min(ask.learned_on, len(rest)), random)]
-    # Screening saw few rows and no metric: all configurations get one round on some of the rows,
-    # the best of them further rounds on all that may be learned on.
-    first = learn[:: -(-len(learn) // _FIRST)]
-    few = replace(ask, rounds=min(ask.rounds, 1))
-    run.learned = learn
+def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
+    """Fit configurations exactly; add those with a metric or warp where folds gain clearly."""
+    problem, settings, clock = work.problem, work.settings, work.clock
+    tries = 3 if problem.n > settings.screened else 1
+    most = settings.plain if problem.n > settings.screened else max(settings.plain, 4)
+    first = plan.candidates[:1] if clock.over(0.5) else needed(work, plan.candidates, most)
+    plan = plan.keep(first)
+    leaf_size = min(problem.n, settings.largest)
+    fitted = fit_rows(work, first, leaf_size, tries=tries)
+    yield plan, fitted
+    if not settings.rounds or problem.n < _ENOUGH or clock.over(0.3):
+        return
+    best = ordered([c for c, _, _ in fitted])[: min(settings.kept, 2)]
+    jobs = [(c, how) for c in best for how in maps_of(work, c, problem.n)]
 
-    def rounds(candidates: list[Candidate], rows: IntArray, most: TableSettings) -> list[Candidate]:
-        def work(numbered: tuple[int, Candidate]) -> Candidate:
-            run.begin("metric", str(numbered[1].configuration), numbered[0], len(candidates))
-            return learn_on_rows(run, numbered[1], rows, judge, most)
+    def learned(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate | None:
+        number, (candidate, how) = numbered
+        work.report("metric", str(candidate.configuration), number, len(jobs))
+        return learn_in_folds(work, candidate, how)
 
-        return run.ordered(run.side_by_side(work, list(enumerate(candidates))))
+    better = [c for c in work.parallel(learned, list(enumerate(jobs))) if c is not None]
+    chosen = {  # of a configuration's maps the better one
+        kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
+        for kind in dict.fromkeys(c.configuration for c in better)
+    }
+    yield plan, fit_rows(work, list(chosen.values()), leaf_size, tries=tries)
 
-    def keep(chosen: list[Candidate]) -> None:
-        run.dropped += [c for c in run.found if not any(c is k for k in chosen)]
-        run.found = chosen
+
+def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
+    """Learn metrics on some rows, compare on others, fit what the stack needs to all rows."""
+    problem, settings, clock = work.problem, work.settings, work.clock
+    random = work.random("rows")
+    scored = sample_rows(problem, min(settings.scored_on, problem.n // 4), random)
+    rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), scored)
+    learn = rest[sample_rows(subset(problem, rest), min(settings.learned_on, len(rest)), random)]
+    plan = replace(plan, learned=learn)
+
+    def rounds(jobs: list[tuple[Candidate, str]], rows: IntArray, most: int) -> list[Candidate]:
+        def one(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate:
+            number, (candidate, how) = numbered
+            work.report("metric", str(candidate.configuration), number, len(jobs))
+            return learn_on_rows(work, candidate, rows, scored, how, most)
+
+        return ordered(work.parallel(one, list(enumerate(jobs))))
 
     if clock.over(0.3):
-        keep(run.found[:1])
+        plan = plan.keep(plan.candidates[:1])
     else:
-        run.found = rounds(run.found, first, few)
-        keep(one_of_every_kernel(run.found, ask.kept + 1))
-        if not clock.over(0.4):
-            run.found = rounds(run.found, learn, ask)
-        keep(needed(run, run.found, ask.kept))
+        # Screening saw few rows and no metric. It ranks inputs well, kernels less so: the better
+        # inputs of every kernel get one round on some of the rows, the best of them more on more.
+        plan = plan.keep(better_inputs(plan.candidates, settings.gain))
+        first = learn[:: -(-len(learn) // _FIRST)]
+        done = rounds([(c, "metric") for c in plan.candidates], first, min(settings.rounds, 1))
+        plan = replace(plan, candidates=done)
+        plan = plan.keep(plan.candidates[: settings.kept])
+        if settings.rounds and not clock.over(0.4):
+            more = [(c, how) for c in plan.candidates for how in maps_of(work, c, len(learn))]
+            done = rounds(more, learn, settings.rounds)
+            plan = replace(plan, candidates=one_of_each(done))
         if clock.over(0.8):
-            keep(run.found[:1])
-    n = problem.n if run.everything is None else run.everything.n_rows
-    part_size = choose_part_size(n, problem.Y.shape[1], len(run.found), ask, clock)
-    fit_all_rows(run, run.found, part_size, tries=ask.tries, trees=ask.n_trees)
-    add_prototypes(run)
-    return assemble(run)
-
-
-def add_prototypes(run: TableRun) -> None:
-    """Fit prototypes beside the best configuration, where rows are in parts and it may help."""
-    in_parts = len(run.fitted[0][1].cuts[0].leaves) > 1 and run.everything is None
-    if not in_parts or run.found[0].stage != "metric" or run.clock.over(0.7):
+            plan = plan.keep(plan.candidates[:1])
+    n = problem.n if everything is None else everything.n_rows
+    leaf_size = choose_leaf_size(work, plan.candidates[0], n)
+    cost = settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
+    plan = plan.keep(worth_fitting(work, plan.candidates, cost))
+    if everything is not None:
+        plan, fitted = fit_everything(work, plan, everything, leaf_size)
+        yield plan, fitted
         return
-    size = size_beside(run, run.problem.n)
-    if not size:
-        return
-    candidate, model, _ = min(run.fitted, key=lambda one: one[0].error)
-    run.begin("prototypes", str(candidate.configuration), 0, 1)
-    begin = run.clock.now()
-    gamma = width_beside(run, candidate, size)
-    if gamma is not None:
-        found, beside, outputs = fit_beside(run, candidate, model, size, gamma)
-        found = replace(found, seconds=run.clock.now() - begin)
-        run.fitted.append((found, beside, outputs))
+    fitted = fit_rows(work, plan.candidates, leaf_size, tries=3)
+    yield plan, fitted
+    yield plan, add_prototypes(work, plan, fitted)
 
 
-def one_of_every_kernel(ordered: list[Candidate], size: int) -> list[Candidate]:
-    """Return the best candidate of every kernel and then the best of the rest, best first.
-
-    Screening sees few rows: it ranks inputs well, kernels less so.
-    """
-    seen: set[str] = set()
-    first: list[Candidate] = []
-    rest: list[Candidate] = []
-    for candidate in ordered:
-        new = candidate.configuration.kernel not in seen
-        (first if new else rest).append(candidate)
-        seen.add(candidate.configuration.kernel)
-    return (first + rest)[:size]
+def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:
+    """Return the best candidate of every kernel, and others that are nearly as good as it."""
+    best: dict[str, float] = {}
+    chosen = []
+    for candidate in candidates:  # the best first
+        kernel = candidate.configuration.kernel
+        if kernel not in best or candidate.loss < best[kernel] * (1.0 + 2.0 * gain):
+            chosen.append(candidate)
+        best.setdefault(kernel, candidate.loss)
+    return chosen
 
 
-def needed(run: TableRun, candidates: list[Candidate], size: int) -> list[Candidate]:
+def one_of_each(candidates: list[Candidate]) -> list[Candidate]:
+    """Return the candidates without repeats of a configuration and number of rounds."""
+    return list({c.name: c for c in reversed(candidates)}.values())[::-1]
+
+
+def needed(work: Work, candidates: list[Candidate], size: int) -> list[Candidate]:
     """Return the candidates that the stack of their outputs uses most, at most ``size``."""
     rows = candidates[0].rows
     outputs = [c.outputs for c in candidates if c.outputs is not None and c.rows is rows]
     if rows is None or len(outputs) < len(candidates) or len(candidates) == 1:
         return candidates[:size]
-    Y, weight = run.problem.Y[rows], run.problem.weight[rows]
-    weights = run.rule(at_most=size).weights(outputs, Y, weight, rows)
-    return [candidates[i] for i in most_used(weights)]
+    Y, weight = work.problem.Y[rows], work.problem.weight[rows]
+    stack = work.rule(at_most=size).fit(outputs, Y, weight, rows)
+    return [candidates[i] for i in most_used(stack.weights)]
 
 
-def choose_part_size(
-    n_rows: int, n_outputs: int, n_configurations: int, ask: TableSettings, clock: Clock
-) -> int:
-    """Return how many rows a part may have: n L^2 (2/3) operations for every try."""
-    if ask.part_size is not None:
-        return min(ask.part_size, ask.largest)
-    # More outputs are worth more time: their peers build trees for every class.
-    wanted = ask.operations * ask.engine.speed * min(np.sqrt(n_outputs), 4.0)
-    operations = clock.affordable(float(wanted), 0.7)
-    each = n_rows * (2.0 / 3.0) * ask.tries * ask.n_trees * max(n_configurations, 1)
-    # What is fast can afford larger parts of very many rows; not in proportion, for the time of
-    # small parts is not only that of their operations.
-    least = _SMALLEST * np.cbrt(ask.engine.speed) / (1 if clock.limit is None else 4)
-    return int(min(max(np.sqrt(operations / each), least), ask.largest))
+def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[Candidate]:
+    """Return the candidates whose outputs, stacked with those before them, gain enough.
+
+    Held-out rows compare stacks whose weights were learned from other held-out rows.
+    """
+    problem, rows = work.problem, candidates[0].rows
+    pool = [c for c in candidates if c.rows is rows and c.outputs is not None]
+    if rows is None or len(pool) < 2 or work.clock.over(0.8):
+        return candidates[:1]
+    Y, weight, folds = problem.Y[rows], problem.weight[rows], work.folds[rows]
+
+    def loss_of(chosen: list[Candidate]) -> float:
+        outputs = [c.outputs for c in chosen if c.outputs is not None]
+        stacked = cross_stack(outputs, Y, weight, folds, StackRule(work.loss))
+        if work.scorer is not None and work.scorer.chooses:
+            return float(work.scorer.loss(stacked, rows))
+        return mean_loss(stacked, Y, weight, work.loss)
+
+    chosen, best = pool[:1], loss_of(pool[:1])
+    while len(chosen) < len(pool):
+        tried = [(loss_of([*chosen, c]), i) for i, c in enumerate(pool) if c not in chosen]
+        loss, i = min(tried)
+        gain = (best - loss) / abs(best) if best else 0.0
+        begin = work.clock.now() if work.worth(gain, cost) else None
+        work.step("configurations", f"{pool[i].configuration} in the stack", gain, cost, begin)
+        if begin is None:
+            break
+        chosen, best = [*chosen, pool[i]], loss
+    return chosen
 
 
-def assemble(run: TableRun) -> TableFit:
-    """Weigh the fitted configurations by their outputs for rows that they had not seen."""
-    problem = run.problem
-    fitted = [c for c, _, _ in run.fitted]
-    outputs = [F for _, _, F in run.fitted]
-    if run.learned is not None and any(c.rounds for c in fitted):
+def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> int:
+    """Return how many rows a leaf may have: doubled while the gain is worth the cost.
+
+    Some leaves of twice the size are compared with the two halves that a partition makes of each,
+    by leave-one-out errors of the same rows.
+    """
+    settings, problem, clock = work.settings, work.problem, work.clock
+    if settings.leaf_size is not None:
+        return min(settings.leaf_size, settings.largest)
+    kind = candidate.configuration
+    size = min(settings.learned_leaf, settings.largest)
+    rows = problem.rows(kind.inputs, candidate.metric)
+    expected = np.inf
+    while 2 * size <= settings.largest and size < n_rows:
+        new = min(2 * size, n_rows)
+        cost = n_rows * (new**2 - size**2) * 2.0 / 3.0 / work.unit(n_rows)
+        affordable = clock.affordable(n_rows * new**2 * 2.0 / 3.0, 0.5)
+        text = f"{new:,} rows in place of {size:,}"
+        if not work.worth(expected, cost) or affordable < n_rows * new**2 * 2.0 / 3.0:
+            work.step("leaf size", text, expected, cost, None)
+            break
+        begin = clock.now()
+        work.report("leaf size", text, 0, 1)
+        gain = gain_of_size(work, rows, kind.distance, candidate.setting, min(new, problem.n))
+        taken = work.worth(gain, cost)
+        work.step("leaf size", text, gain, cost, begin if taken else None)
+        if not taken:
+            break
+        size, expected = new, min(_FADING * gain, expected)
+    return size
+
+
+def gain_of_size(work: Work, rows: Rows, distance: Distance, start: Setting, size: int) -> float:
+    """Return by which share leaves of a size have a smaller error than leaves of half of it."""
+    engine = work.settings.engine
+    leaves = grow_tree(rows.X, size).members(rows.X)
+    leaves = [m[: int(1.5 * size)] for m in leaves if len(m) >= size // 2]
+    count = max(1, round(_TESTED / size))
+    some = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
+    errors, total = np.zeros(2), 0.0
+    for members in some:
+        region = rows.take(members)
+        weight = float(region.weight.sum())
+        for number, limit in enumerate((-(-len(members) // 2), len(members))):
+            model = fit_parts(
+                region, distance, start, part_size=limit, tries=2, engine=engine, draft=True
+            )
+            outputs = model.left_out(len(members))
+            good = np.isfinite(outputs).all(axis=1)
+            if good.any():
+                part = weighted_error(region.Y[good], outputs[good], region.weight[good])
+                errors[number] += weight * part
+        total += weight
+    return float(1.0 - errors[1] / errors[0]) if errors[0] > 0 else 0.0
+
+
+# --- 4. the stack --------------------------------------------------------------------------------
+
+
+def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
+    """Weight the fitted configurations by their outputs for rows that they had not seen."""
+    problem = work.problem
+    outputs = [F for _, _, F in fitted]
+    if plan.learned is not None and any(c.rounds for c, _, _ in fitted):
         outputs = [F.copy() for F in outputs]
-        for F in outputs:  # rows that made a metric are no judges of it
-            F[run.learned] = np.nan
-    plain = np.array([c.rounds == 0 for c in fitted]) if problem.n < FEW else None
-    every = np.arange(problem.n, dtype=np.intp)
-    weights = run.rule(plain=plain).weights(outputs, problem.Y, problem.weight, every)
-    held_out = honest_outputs(run, outputs)
-    names = {(c.configuration, c.rounds) for c in fitted}
-    dropped = [c for c in run.dropped + run.found if (c.configuration, c.rounds) not in names]
-    beside = np.array([c.stage == "prototypes" for c in fitted])
-    kept = weights > 0
-    for c, used in zip(fitted, kept, strict=True):
-        if used and c.stage == "prototypes":  # parts keep the rows that these were made of
-            own = (c.configuration, c.rounds)
-            kept = kept | [own == (other.configuration, other.rounds) for other in fitted]
+        for F in outputs:  # rows that made a metric cannot score it
+            F[plan.learned] = np.nan
+    stack = stack_of(work, [c for c, _, _ in fitted], outputs)
+    used = without_idle(work, stack, outputs)
+    if used.any() and not used.all():
+        fitted = [one for one, u in zip(fitted, used, strict=True) if u]
+        outputs = [F for F, u in zip(outputs, used, strict=True) if u]
+        stack = stack_of(work, [c for c, _, _ in fitted], outputs)
+    candidates = [c for c, _, _ in fitted]
+    held_out = held_out_outputs(work, plan, candidates, outputs)
+    beside = np.array([c.stage == "prototypes" for c in candidates])
+    kept = stack.weights > 0
+    for c, is_used in zip(candidates, kept, strict=True):
+        if is_used and c.stage == "prototypes":  # leaves keep the rows that these were made of
+            kept = kept | [c.name == other.name for other in candidates]
     members = [
         Member(c.configuration, model, c.metric, c.rounds, float(w), bool(b))
-        for (c, model, _), w, k, b in zip(run.fitted, weights, kept, beside, strict=True)
+        for (c, model, _), w, k, b in zip(fitted, stack.weights, kept, beside, strict=True)
         if k
     ]
-    spread = weighted_error(
-        problem.Y,
-        np.broadcast_to(np.average(problem.Y, axis=0, weights=problem.weight), problem.Y.shape),
-        problem.weight,
-    )
+    mean = np.average(problem.Y, axis=0, weights=problem.weight)
+    spread = weighted_error(problem.Y, np.broadcast_to(mean, problem.Y.shape), problem.weight)
     spread = spread if spread > 0 else 1.0
     trials = [
         Trial(c.configuration, c.rounds, relative(F, problem, spread), float(w), c.seconds, c.stage)
-        for c, F, w in zip(fitted, outputs, weights, strict=True)
+        for c, F, w in zip(candidates, outputs, stack.weights, strict=True)
     ]
+    names = {c.name for c in candidates}
+    dropped = {c.name: c for c in plan.dropped + plan.candidates if c.name not in names}
     trials += [
         Trial(c.configuration, c.rounds, c.error / spread, 0.0, c.seconds, c.stage)
-        for c in {(c.configuration, c.rounds): c for c in dropped}.values()
+        for c in dropped.values()
     ]
     trials.sort(key=lambda t: (-t.weight, t.error))
-    part_size = max(model.part_size for c, model, _ in run.fitted if c.stage != "prototypes")
-    return TableFit(tuple(members), tuple(trials), held_out, part_size, note=run.note)
+    part_size = max(model.part_size for c, model, _ in fitted if c.stage != "prototypes")
+    return TableFit(
+        tuple(members),
+        tuple(trials),
+        held_out,
+        part_size,
+        stack.offset,
+        note=plan.note,
+        spent=tuple(work.steps),
+    )
 
 
-def honest_outputs(run: TableRun, outputs: list[FloatArray]) -> FloatArray:
+def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray]) -> Stack:
+    """Return the stack of candidates; few rows lean on those without a metric."""
+    problem = work.problem
+    plain = np.array([c.rounds == 0 for c in candidates]) if problem.n < FEW else None
+    every = np.arange(problem.n, dtype=np.intp)
+    return work.rule(plain=plain).fit(outputs, problem.Y, problem.weight, every)
+
+
+def without_idle(work: Work, stack: Stack, outputs: list[FloatArray]) -> BoolArray:
+    """Return which models are kept: those without which the loss rises noticeably."""
+    problem = work.problem
+    used = stack.weights > 0
+    good = np.flatnonzero(known_rows(outputs))
+    Y, weight = problem.Y[good], problem.weight[good]
+    known = [F[good] for F in outputs]
+    best = mean_loss(stack.outputs(known), Y, weight, work.loss)
+    while used.sum() > 1:
+        i = min(np.flatnonzero(used), key=lambda j: stack.weights[j])
+        rest = used.copy()
+        rest[i] = False
+        few = fit_stack([known[j] for j in np.flatnonzero(rest)], Y, weight, work.loss)
+        left = mean_loss(
+            few.outputs([known[j] for j in np.flatnonzero(rest)]), Y, weight, work.loss
+        )
+        if left > best + _IDLE * work.settings.gain * abs(best):
+            break
+        used = rest
+    return used
+
+
+def held_out_outputs(
+    work: Work, plan: Plan, candidates: list[Candidate], outputs: list[FloatArray]
+) -> FloatArray:
     """Return outputs of rows by stacks whose settings, choices and weights are of other folds.
 
-    Where configurations were left out by what they said about all rows, they stand for election
-    again in every fold.
+    Where configurations were dropped by their outputs for all rows, they stand for election again
+    in every fold.
     """
-    problem, n = run.problem, run.problem.n
+    problem, n = work.problem, work.problem.n
 
     def known(c: Candidate) -> FloatArray | None:
-        found = c.outputs if c.crossed is None else c.crossed
-        return found if found is not None and len(found) == n else None
+        values = c.outputs if c.nested is None else c.nested
+        return values if values is not None and len(values) == n else None
 
-    fitted = [c for c, _, _ in run.fitted]
-    crossed = [F if c.crossed is None else known(c) for c, F in zip(fitted, outputs, strict=True)]
-    honest = [F if G is None else G for F, G in zip(outputs, crossed, strict=True)]
-    rounds = [c.rounds for c in fitted]
-    if n <= NESTED and not run.clock.over(0.7):
+    held = [F if c.nested is None else known(c) for c, F in zip(candidates, outputs, strict=True)]
+    honest = [F if G is None else G for F, G in zip(outputs, held, strict=True)]
+    rounds = [c.rounds for c in candidates]
+    if n <= NESTED and not work.clock.over(0.7):
         learned = [F for F, done in zip(honest, rounds, strict=True) if done]
-        return nested_outputs(run, learned, run.ask.small)
-    others = [known(c) for c in run.dropped] if n < SMALL else []
+        return nested_outputs(work, learned, max(work.settings.plain, 4))
+    others = [known(c) for c in plan.dropped] if n < SMALL else []
     at_most = None
     if others and all(F is not None for F in others):
-        at_most = len(fitted)
+        at_most = len(candidates)
         honest += [F for F in others if F is not None]
         rounds += [0] * len(others)
     plain = np.array(rounds) == 0 if n < FEW else None
-    rule = run.rule(plain=plain, at_most=at_most)
-    return cross_stack(honest, problem.Y, problem.weight, run.folds, rule)
+    rule = work.rule(plain=plain, at_most=at_most)
+    return cross_stack(honest, problem.Y, problem.weight, work.folds, rule)
 
 
 def relative(outputs: FloatArray, problem: Problem, spread: float) -> float:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm.fitting.table_prototypes import fit_prototypes
 from lssvm.fitting.table_rows import AllRows
-from lssvm.fitting.table_run import Candidate, TableRun
+from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
 from lssvm.local import Cut, Leaf, LeafTask, PartsModel, PartStore, Tree, grow_tree
 from lssvm.local.store import PartRows
 
@@ -35,61 +36,53 @@ class _Job:
     store: PartStore
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What all rows are fitted by.
+def fit_everything(
+    work: Work, plan: Plan, everything: AllRows, leaf_size: int, tries: int = 3
+) -> tuple[Plan, list[Fitted]]:
+    """Fit all rows, in exact leaves where memory and time allow, else by prototypes in one pass.
 
-    Attributes
-    ----------
-    candidates : list of Candidate
-        As many as memory holds the rows of.
-    n_prototypes : int
-        0 for parts.
-    why : str
-        Why there are no parts.
+    Leaves keep all rows, in float32, and cost n L^2 (2/3) operations with L rows in a leaf;
+    prototypes keep nothing, and cost n m^2 for m of them.
     """
-
-    candidates: list[Candidate]
-    n_prototypes: int = 0
-    why: str = ""
-
-
-def plan_fit(run: TableRun, everything: AllRows, candidates: list[Candidate], tries: int) -> Plan:
-    """Choose between exact parts and prototypes by what they cost.
-
-    Parts keep all rows, in float32, and cost n L^2 (2/3) operations for every try with L rows in a
-    part; prototypes keep nothing, and cost n m^2 for m of them.
-    """
-    n = everything.n_rows
-    many = int(np.clip(np.sqrt(10.0 * run.ask.operations / n), *_PROTOTYPES))
+    n, settings, begin = everything.n_rows, work.settings, work.clock.now()
+    many = int(np.clip(np.sqrt(10.0 * work.unit(n) / n), *_PROTOTYPES))
     sizes = [
-        4.0 * everything.n_rows * run.problem.inputs[c.configuration.inputs].shape[1]
-        for c in candidates
+        4.0 * n * work.problem.inputs[c.configuration.inputs].shape[1] for c in plan.candidates
     ]
-    total = np.cumsum(sizes) * run.ask.n_trees
+    total = np.cumsum(sizes) * settings.n_trees
     count = int(np.searchsorted(total, _MODEL * everything.budget, side="right"))
+    why = ""
     if not count:
         why = (
-            f"exact parts would keep {total[0] / 1e9:.2g} GB of rows, and half of memory_budget is "
-            f"{_MODEL * everything.budget / 1e9:.2g} GB"
+            f"exact leaves would keep {total[0] / 1e9:.2g} GB of rows, and half of memory_budget "
+            f"is {_MODEL * everything.budget / 1e9:.2g} GB"
         )
-        return Plan(candidates[:1], many, why)
-    least = n * _FEWEST**2 * (2.0 / 3.0) * tries
-    possible = run.clock.affordable(least, 0.7)
-    if possible < least and run.ask.part_size is None:
-        size = int(np.clip(np.sqrt(possible / n), 50, many))
-        return Plan(candidates[:1], size, "time_limit leaves no time for exact parts of all rows")
-    return Plan(candidates[:count])
+    least = n * _FEWEST**2 * (2.0 / 3.0)
+    possible = work.clock.affordable(least, 0.7)
+    if count and possible < least and settings.leaf_size is None:
+        many = int(np.clip(np.sqrt(possible / n), 50, many))
+        why = "time_limit leaves no time for exact leaves of all rows"
+    if why:
+        plan = replace(plan.keep(plan.candidates[:1]), note=f"prototypes in place of leaves: {why}")
+        fitted = [fit_prototypes(work, everything, plan.candidates[0], many)]
+        cost = n * many**2 / work.unit(n)
+    else:
+        plan = plan.keep(plan.candidates[:count])
+        fitted = fit_every_row(work, everything, plan.candidates, leaf_size, tries)
+        cost = count * n * leaf_size**2 * (2.0 / 3.0) / work.unit(n)
+    work.step("all rows", f"{len(fitted)} configurations of {n:,} rows", np.nan, cost, begin)
+    took = (work.clock.now() - begin) / len(fitted)
+    return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 
 
 def fit_every_row(
-    run: TableRun, everything: AllRows, candidates: list[Candidate], part_size: int, tries: int
+    work: Work, everything: AllRows, candidates: list[Candidate], part_size: int, tries: int
 ) -> list[tuple[Candidate, PartsModel, FloatArray]]:
     """Fit candidates to all rows in parts.
 
     Parameters
     ----------
-    run : TableRun
+    work : Work
         Of the sample.
     everything : AllRows
     candidates : list of Candidate
@@ -107,7 +100,8 @@ def fit_every_row(
     One pass over the rows. Those on their way to their parts are kept in memory where half of the
     budget is enough, else in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
     """
-    problem, engine, sample = run.problem, run.ask.engine, everything.sample
+    problem, engine, sample = work.problem, work.settings.engine, everything.sample
+    random = work.random("trees")
     share = max(1, round(part_size * len(sample) / everything.n_rows))
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
@@ -115,24 +109,24 @@ def fit_every_row(
         size = sum(
             4 * problem.inputs[c.configuration.inputs].shape[1] + 8 * n_targets for c in candidates
         )
-        waiting = everything.n_rows * size * run.ask.n_trees
+        waiting = everything.n_rows * size * work.settings.n_trees
         scratch = waiting > _WAITING * everything.budget
         for number, c in enumerate(candidates):
             X = problem.rows(c.configuration.inputs, c.metric).X
-            for t in range(run.ask.n_trees):
-                tree = grow_tree(X, share, random=run.random if t else None)
+            for t in range(work.settings.n_trees):
+                tree = grow_tree(X, share, random=random if t else None)
                 store = PartStore(
                     tree.n_parts, X.shape[1], n_targets, n_rows=everything.n_rows, scratch=scratch
                 )
                 jobs.append(_Job(number, c, tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.inputs for c in candidates))
         for block in everything.blocks(used):
-            run.clock.over(1.0)  # raises where who listens wants to stop
+            work.clock.over(1.0)  # raises where who listens wants to stop
             for job in jobs:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.inputs])
                 part = engine.route(job.tree, X)
                 job.store.add(part, X, block.Y, block.weight, start=block.start)
-        solved = [_solve(run, job, part_size, tries, sample) for job in jobs]
+        solved = [_solve(work, job, part_size, tries, sample) for job in jobs]
     out: list[tuple[Candidate, PartsModel, FloatArray]] = []
     for number, c in enumerate(candidates):
         own = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
@@ -143,15 +137,15 @@ def fit_every_row(
 
 
 def _solve(
-    run: TableRun, job: _Job, part_size: int, tries: int, sample: IntArray
+    work: Work, job: _Job, part_size: int, tries: int, sample: IntArray
 ) -> tuple[Cut, FloatArray]:
     """Solve the parts of a tree, some at a time; return them and the sample's outputs."""
-    clock, c = run.clock, job.candidate
+    clock, c = work.clock, job.candidate
     leaves: dict[int, Leaf] = {}
-    held = np.full((len(sample), run.problem.Y.shape[1]), np.nan)
+    held = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
     for batch in _batches(job.store.parts(), 2 * part_size):
         tasks = [LeafTask(some.rows, c.configuration.distance, c.setting) for some in batch]
-        fitted = run.ask.engine.fit(
+        fitted = work.settings.engine.fit(
             tasks,
             tries=1 if clock.over(0.9) else tries,
             stop=lambda: clock.over(0.9),
@@ -163,7 +157,7 @@ def _solve(
             held[place[there]] = leaf.fit.left_out[there]
             fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # only the sample's are needed
             leaves[some.part] = replace(leaf, fit=fit)
-        run.begin("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_parts)
+        work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_parts)
     return Cut(job.tree, tuple(leaves[part] for part in range(job.tree.n_parts))), held
 
 

@@ -1,7 +1,12 @@
-"""Prototypes where rows are too many for parts: one pass of moments under a learned metric."""
+"""Prototypes of all rows under a learned metric: a member of the stack, or in place of leaves.
+
+A leaf sees its own rows only, so that what all rows have in common has to be learned in each of
+them; prototypes learn it once. Where rows are too many for leaves, they are fitted in one pass.
+"""
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,36 +19,269 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import NumericalWarning
-from lssvm.fitting.configurations import Configuration
-from lssvm.fitting.metric_rounds import N_FOLDS
+from lssvm.data import ArraySource
+from lssvm.fitting.table_record import Configuration, Member
 from lssvm.fitting.table_rows import AllRows
-from lssvm.fitting.table_run import Candidate, TableRun
+from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
 from lssvm.kernels.radial import Distance
 from lssvm.local import Cut, Leaf, PartsModel, Rows, Setting
-from lssvm.local.leaf import weighted_error
+from lssvm.local.leaf import STEPS, Walk, weighted_error
 from lssvm.local.tree import Tree
-from lssvm.moments import Moments, nystrom_map
+from lssvm.moments import Moments, accumulate, nystrom_map, total
 from lssvm.prototypes import RPCholesky, select_prototypes
 from lssvm.solvers import ExactFit
-from lssvm.solvers.primal import primal_system
+from lssvm.solvers.primal import primal_system, solve_on_prototypes
 
 C_GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)
 """Values of C that prototypes choose among."""
 
-_WIDTHS = (0.125, 0.25, 0.5, 1.0)  # factors of gamma: prototypes want wider kernels than parts
+FEWEST = 1000
+"""Prototypes below which there are none: leaves gain more for their time."""
+
+_ONE_PASS_WIDTHS = (0.125, 0.25, 0.5, 1.0)  # factors of gamma: prototypes want wider kernels
+_WIDTHS = (0.5, 0.25, 1.0)
+_TRIAL = 500  # prototypes of the trial
+_TRIAL_ROWS = 8000
+_NEAR = 1.1  # times the error of small leaves: prototypes that are worse do not help
+_TRIES = 8  # values of C
+_LEFT = 1e-3  # of the weight, below which what is left is no difference of sums
+_MATRICES = 24.0  # of m^2 numbers that fit into the budget
+_SHARED = 8.0  # of them that are there whatever the number of threads: folds, sums, solutions
 _LOOKED_AT = 10_000  # rows of the sample that choose the width
 _BLOCK = 4096
 
 
+def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]:
+    """Return prototypes of all rows under the best metric, where a trial of some is good enough."""
+    leaves = len(fitted[0][1].cuts[0].leaves) if fitted else 1
+    if leaves < 2 or plan.candidates[0].stage != "metric" or work.clock.over(0.7):
+        return []
+    size = number_of_prototypes(work)
+    if not size:
+        return []
+    candidate, model, _ = min(fitted, key=lambda one: one[0].error)
+    work.report("prototypes", str(candidate.configuration), 0, 1)
+    begin = work.clock.now()
+    gamma = width_of_prototypes(work, plan, candidate, size)
+    cost = work.problem.n * size**2 / work.unit(work.problem.n)
+    text = f"{size:,} prototypes of all rows"
+    if gamma is None:
+        work.step("prototypes", text, np.nan, cost, None)
+        return []
+    new, beside, outputs = fit_beside(work, candidate, model, size, gamma)
+    work.step("prototypes", text, np.nan, cost, begin)
+    return [(replace(new, seconds=work.clock.now() - begin), beside, outputs)]
+
+
+def number_of_prototypes(work: Work) -> int:
+    """Return how many prototypes are wanted, or their cost and memory allow; 0 for none.
+
+    n m^2 operations, half of the unit of cost; five folds, the threads and the solution keep m^2
+    numbers each.
+    """
+    settings, most, n = work.settings, _most(work), work.problem.n
+    if settings.n_prototypes is not None:
+        return int(min(settings.n_prototypes, most, n))
+    if settings.engine.speed > 1.0:
+        return 0  # its leaves are larger, and prototypes are computed on the cores of this machine
+    allowed = work.clock.affordable(work.unit(n) * 0.005 / max(settings.gain, 0.001), 0.5)
+    size = int(min(np.sqrt(max(allowed, 0.0) / n), most, n / 4, 4 * FEWEST))
+    return size if size >= FEWEST else 0
+
+
+def threads_for(work: Work, size: int) -> int:
+    """Return how many threads add up moments: each keeps two sums of m^2 numbers."""
+    room = _MATRICES * (_most(work) / max(size, 1)) ** 2
+    return int(min(max((room - _SHARED) / 2.0, 1.0), work.settings.engine.side_by_side))
+
+
+def _most(work: Work) -> float:
+    """Return how many prototypes may have `_MATRICES` matrices in memory.
+
+    A leaf has two on every thread, in half of the budget: `HostParts.largest_part`.
+    """
+    settings = work.settings
+    return float(settings.largest * np.sqrt(settings.engine.side_by_side * 4.0 / _MATRICES))
+
+
+def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int) -> float | None:
+    """Return the gamma for prototypes, or None where they would not help.
+
+    Some prototypes learn from rows that the metric was learned on and are scored on the rows that
+    scored it: unless a number of them is given, they have to be about as good as its small leaves.
+    """
+    problem, learned, scored = work.problem, plan.learned, candidate.rows
+    assert learned is not None
+    assert scored is not None
+    learned = learned[:: -(-len(learned) // _TRIAL_ROWS)]
+    kind, metric = candidate.configuration, candidate.metric
+    rows = problem.rows(kind.inputs, metric, np.concatenate([learned, scored]))
+    cells = [slice(len(learned), len(rows.X)), slice(0, len(learned))]
+    random = work.random("trial")
+    chosen = random.choice(len(learned), min(_TRIAL, size, len(learned)), replace=False)
+    Z = np.unique(rows.X[chosen], axis=0)
+    wanted = work.settings.n_prototypes is not None
+    tried: list[tuple[float, float]] = []
+    for factor in _WIDTHS:
+        gamma = factor * candidate.setting.gamma
+        kernel = kind.make_kernel(gamma)
+        sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
+        tried.append((_best_C(sums, np.asarray(kernel(Z, Z)))[1], gamma))
+        if not wanted and tried[0][0] > 1.5 * _NEAR * candidate.error:
+            return None
+    error, gamma = min(tried)
+    return gamma if wanted or error < _NEAR * candidate.error else None
+
+
+def fit_beside(
+    work: Work, candidate: Candidate, parts: PartsModel, size: int, gamma: float
+) -> tuple[Candidate, PartsModel, FloatArray]:
+    """Fit prototypes to the rows of a model in parts.
+
+    Parameters
+    ----------
+    work : Work
+    candidate : Candidate
+        Inputs, kernel and metric of the model.
+    parts : PartsModel
+        Whose rows are taken.
+    size : int
+        Prototypes.
+    gamma : float
+        Of the kernel.
+
+    Returns
+    -------
+    candidate : Candidate
+        With its own setting and error.
+    model : PartsModel
+        One part whose rows are the prototypes.
+    outputs : array of shape (n, k)
+        Of all rows, by models of the other folds.
+
+    Notes
+    -----
+    The fixed-size model of [DeBrabanter2010]_ under the metric of the candidate, its prototypes
+    drawn at random. A part sees its own rows only, so that what all rows have in common has to be
+    learned in each of them; prototypes learn it once. Where that is most of what there is to learn
+    (census data, for one) they are ahead of parts; elsewhere the stack leaves them out.
+    O(n m (m + d)) time, O(m^2) memory.
+    """
+    random = work.random("prototypes")
+    rows, positions = rows_of(parts)
+    chosen = random.choice(len(rows.X), min(size, len(rows.X)), replace=False)
+    Z = np.unique(rows.X[chosen], axis=0)
+    kernel = candidate.configuration.make_kernel(gamma)
+    folds = work.folds[positions]
+    order = np.argsort(folds, kind="stable").astype(np.intp)
+    rows, positions = rows.take(order), positions[order]
+    starts = np.searchsorted(folds[order], np.arange(N_FOLDS + 1))
+    # Groups may leave a fold empty, which is no judge of C.
+    cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if b > a]
+    sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
+    work.clock.over(1.0)  # raises where who listens wants to stop
+    gram = np.asarray(kernel(Z, Z))
+    C, error = _best_C(sums, gram)
+    setting = Setting(C, gamma)
+
+    def model_of(moments: Moments) -> PartsModel:
+        coef, intercept = solve_on_prototypes(moments, gram, C)
+        return expansion(candidate.configuration.distance, Z, coef, intercept, setting, error)
+
+    outputs = np.full(work.problem.Y.shape, np.nan)
+    for v, cell in enumerate(cells):
+        outputs[positions[cell]] = model_of(without(sums, v)).outputs(
+            rows.X[cell], engine=work.settings.engine
+        )
+        work.clock.over(1.0)
+    found = replace(candidate, setting=setting, error=error, stage="prototypes")
+    return found, model_of(total(sums)), outputs
+
+
+def change_beside(
+    member: Member, parts: PartsModel, rows: Rows, *, forget: bool, threads: int
+) -> Member:
+    """Return prototypes with more rows, or fewer.
+
+    Parameters
+    ----------
+    member : Member
+        Made of prototypes.
+    parts : PartsModel
+        With the rows that the prototypes are to be fitted to: it has learned or forgotten already.
+    rows : Rows
+        That have come or left, mapped as the model's own are.
+    forget : bool
+        Whether they left.
+    threads : int
+
+    Notes
+    -----
+    Prototypes, C and gamma stay. The moments of all rows are summed up at the first change, O(n m
+    (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need. Where most of
+    the weight leaves, differences would have no digits left: the rows are summed up again.
+    """
+    leaf = member.model.cuts[0].leaves[0]
+    Z, kernel = leaf.rows.X, member.configuration.make_kernel(leaf.setting.gamma)
+    before, moments = member.moments, None
+    if before is not None:
+        # Elsewhere the shift, a mean of kernel values, may differ in its last digit.
+        new = moments_of(kernel, rows, Z, None, threads)[0].shifted(before.shift)
+        moments = before - new if forget else before + new
+        if moments.weight < _LEFT * before.weight:
+            moments = None
+    if moments is None:
+        moments = moments_of(kernel, rows_of(parts)[0], Z, None, threads)[0]
+    n = sum(len(part.rows.X) for part in parts.cuts[0].leaves)  # copies of a row are one
+    moments = replace(moments, n=n)
+    coef, intercept = solve_on_prototypes(moments, np.asarray(kernel(Z, Z)), leaf.setting.C)
+    distance = member.model.distance
+    model = expansion(distance, Z, coef, intercept, leaf.setting, leaf.error)
+    return replace(member, model=model, moments=moments)
+
+
+def rows_of(parts: PartsModel) -> tuple[Rows, IntArray]:
+    """Return the rows of a model in parts, and their numbers where it knows them."""
+    cut = parts.cuts[0]
+    some = [leaf.rows for leaf in cut.leaves]
+    X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in some])
+    Y, weight = np.concatenate([p.Y for p in some]), np.concatenate([p.weight for p in some])
+    known = np.concatenate(cut.members) if cut.members else np.arange(len(X))
+    return Rows(X, Y, weight), np.asarray(known, dtype=np.intp)
+
+
+def moments_of(
+    kernel: Kernel, rows: Rows, Z: FloatArray, cells: Sequence[slice] | None, threads: int
+) -> list[Moments]:
+    """Return the moments of consecutive cells of rows; `number_of_prototypes` has looked at memory."""
+    source = ArraySource(rows.X, rows.Y, weight=rows.weight)
+    return accumulate(kernel, source, Z, cells, budget=2**62, threads=threads)
+
+
+def without(sums: list[Moments], left_out: int) -> Moments:
+    """Return the moments of all cells but one."""
+    return total(part for v, part in enumerate(sums) if v != left_out)
+
+
+def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
+    """Return the C of the smallest error of a row of the first cell, and that error."""
+    train, test = without(sums, 0), sums[0]
+    walk = Walk(Setting(10.0, 1.0), _TRIES, STEPS[:2])
+    while (setting := walk.next()) is not None:
+        coef, intercept = solve_on_prototypes(train, gram, setting.C)
+        walk.tell(float(test.squared_error(coef[None], intercept[None]).sum() / test.weight))
+    return walk.best.C, walk.error
+
+
 def fit_prototypes(
-    run: TableRun, everything: AllRows, candidate: Candidate, size: int
+    work: Work, everything: AllRows, candidate: Candidate, size: int
 ) -> tuple[Candidate, PartsModel, FloatArray]:
     """Fit prototypes of the sample to all rows.
 
     Parameters
     ----------
-    run : TableRun
+    work : Work
         Of the sample.
     everything : AllRows
     candidate : Candidate
@@ -67,15 +305,15 @@ def fit_prototypes(
     kept apart in the one pass over all rows. On the cores of this machine, whatever the engine;
     O(n m (m + d)) time, O(m^2) memory for m prototypes.
     """
-    problem, random = run.problem, run.random
-    configuration, threads = candidate.configuration, max(1, run.ask.engine.side_by_side)
+    problem, random = work.problem, work.random("prototypes")
+    configuration, threads = candidate.configuration, max(1, work.settings.engine.side_by_side)
     X = problem.rows(configuration.inputs, candidate.metric).X
     folds = random.permutation(problem.n) % N_FOLDS
-    gamma, Z = _best_width(run, candidate, X, folds, size)
+    gamma, Z = _best_width(work, candidate, X, folds, size)
     kernel = configuration.make_kernel(gamma)
     sums: list[Moments | None] = [None] * (N_FOLDS + 1)  # the last one: rows outside of the sample
     for block in everything.blocks([configuration.inputs]):
-        run.clock.over(1.0)  # raises where who listens wants to stop
+        work.clock.over(1.0)  # raises where who listens wants to stop
         mapped = candidate.metric.apply(block.inputs[configuration.inputs])
         fold = np.full(len(mapped), N_FOLDS)
         begin, end = np.searchsorted(everything.sample, [block.start, block.start + len(mapped)])
@@ -119,14 +357,14 @@ def _sample_blocks(
 
 
 def _best_width(
-    run: TableRun, candidate: Candidate, X: FloatArray, folds: IntArray, size: int
+    work: Work, candidate: Candidate, X: FloatArray, folds: IntArray, size: int
 ) -> tuple[float, FloatArray]:
     """Return the gamma that some rows of the sample prefer, and its prototypes."""
-    problem, random = run.problem, run.random
+    problem, random = work.problem, work.random("width")
     some = np.sort(random.choice(problem.n, min(problem.n, _LOOKED_AT), replace=False))
     train, test = some[folds[some] != 0], some[folds[some] == 0]
     learned, tested = (Rows(X[at], problem.Y[at], problem.weight[at]) for at in (train, test))
-    gammas = [factor * candidate.setting.gamma for factor in _WIDTHS]
+    gammas = [factor * candidate.setting.gamma for factor in _ONE_PASS_WIDTHS]
     judged = judge_widths(candidate.configuration, gammas, learned, tested, size, random)
     _, gamma, Z = min(judged, key=lambda one: one[0])
     return gamma, Z

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.fitting.configurations import Inputs
+from lssvm.fitting.table_record import Inputs
 
 
 @dataclass(frozen=True, eq=False)

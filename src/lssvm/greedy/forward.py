@@ -450,7 +450,7 @@ class FullSearch:
             gain /= self._curvature(self.H, q, F1, s11[:, None])
         elif not self.uniform:
             gain /= self.H
-        kept, stop = self._judge(rows, gain, error)
+        kept, stop = self._scorer(rows, gain, error)
         self.trace.support.extend(rows[:kept].tolist())
         self.trace.objective.extend(objective[:kept].tolist())
         for t in range(kept):
@@ -460,7 +460,7 @@ class FullSearch:
         self.steps = min(_STEPS, max(2, 2 * kept))
         return stop
 
-    def _judge(self, rows: IntArray, gain: FloatArray, error: FloatArray) -> tuple[int, bool]:
+    def _scorer(self, rows: IntArray, gain: FloatArray, error: FloatArray) -> tuple[int, bool]:
         """Return how many steps stand, and whether eq. (31) holds after the last of them."""
         best = error**2 if self.uniform and not self.settings.prefit else gain.max(axis=1)
         left, steps = int(self.active.sum()), len(rows)

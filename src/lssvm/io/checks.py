@@ -26,14 +26,12 @@ from lssvm.data.raw import SCANNED
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator
 from lssvm.estimators.table_model import TableModel
-from lssvm.fitting.configurations import Member
 from lssvm.fitting.dual import DualCalibrationData
 from lssvm.fitting.fixed_solution import CalibrationSample, FixedCalibrationData, FixedDetails
 from lssvm.fitting.greedy import GreedyCalibrationData, GreedyDetails
 from lssvm.fitting.record import FORMS, Fit
 from lssvm.fitting.series import Layout, SeriesFit
-from lssvm.fitting.table import TableFit
-from lssvm.fitting.table_context import TableContext
+from lssvm.fitting.table_record import Member, TableContext, TableFit
 from lssvm.io.records import need
 from lssvm.io.schema import MAX_CLASSES, Model
 from lssvm.kernels import Kernel, Metric, Trend

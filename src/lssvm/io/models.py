@@ -21,7 +21,7 @@ from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegre
 from lssvm.estimators.table_model import TableModel
 from lssvm.fitting.record import FORMS, Fit
 from lssvm.fitting.series import SeriesFit
-from lssvm.fitting.table import TableFit
+from lssvm.fitting.table_record import TableFit
 from lssvm.io.checks import (
     check_columns,
     check_fit,

@@ -44,10 +44,10 @@ from lssvm import (
 )
 from lssvm._core.arrays import AnyArray
 from lssvm.data import encodings, preparation
-from lssvm.fitting import configurations, dual, fixed_solution, record, series
+from lssvm.fitting import dual, fixed_solution, record, series
 from lssvm.fitting import greedy as greedy_fit
-from lssvm.fitting import table as table_fit
-from lssvm.fitting.table_context import TableContext
+from lssvm.fitting import table_record as table_fit
+from lssvm.fitting.table_record import TableContext
 from lssvm.io.records import Record, Schema, need
 from lssvm.prototypes import bandwidth
 from lssvm.reductions import l0, pruning
@@ -165,8 +165,8 @@ _RECORDS: dict[str, type[Any]] = {
     "TableFit": table_fit.TableFit,
     "Trial": table_fit.Trial,
     "TableContext": TableContext,
-    "Configuration": configurations.Configuration,
-    "Member": configurations.Member,
+    "Configuration": table_fit.Configuration,
+    "Member": table_fit.Member,
     "PartsModel": local.PartsModel,
     "Cut": local.Cut,
     "Tree": local.Tree,

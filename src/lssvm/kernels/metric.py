@@ -19,11 +19,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, device, get_namespace, is_sparse
+from lssvm._core.arrays import FloatArray, IntArray, device, get_namespace, is_sparse
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import not_known
 from lssvm.kernels.base import Kernel
+from lssvm.kernels.radial import distances
+from lssvm.kernels.warp import SquaredSlopes, Warp
 
 Shape: TypeAlias = Literal["diagonal", "full"]
 
@@ -36,8 +38,11 @@ class Metric:
 
     Attributes
     ----------
-    map : array of shape (d, d), (d,) or None
-        A, or its diagonal; None leaves the inputs as they are.
+    map : array of shape (d, r), (d,) or None
+        A, or its diagonal; None leaves the inputs unchanged. r is d, or the rank of M where that is
+        far smaller.
+    warp : Warp or None
+        A monotone map of every feature that comes first.
 
     Examples
     --------
@@ -50,6 +55,17 @@ class Metric:
     """
 
     map: FloatArray | None = None
+    warp: Warp | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether inputs stay unchanged."""
+        return self.map is None and self.warp is None
+
+    @property
+    def by_feature(self) -> bool:
+        """Whether every feature is mapped by itself."""
+        return self.map is None or self.map.ndim == 1
 
     @classmethod
     def of(cls, M: FloatArray) -> Metric:
@@ -80,6 +96,8 @@ class Metric:
         X : array of shape (n, d)
             Rows.
         """
+        if self.warp is not None:
+            X = self.warp.apply(X)
         if self.map is None:
             return X
         return np.asarray(X * self.map if self.map.ndim == 1 else X @ self.map)
@@ -117,6 +135,8 @@ class Metric:
         Z : array of shape (n, d)
             Mapped rows.
         """
+        if self.warp is not None:
+            return self.warp.invert(Metric(self.map).unmap(Z))
         if self.map is None:
             return Z
         if self.map.ndim == 2:
@@ -128,7 +148,7 @@ class Metric:
         return np.asarray(Z * inverse)
 
     def back(self, gradients: FloatArray) -> FloatArray:
-        """Return gradients with respect to x from those with respect to x A, shape (..., d).
+        """Return gradients with respect to (warped) x from those with respect to x A, (..., d).
 
         Parameters
         ----------
@@ -167,7 +187,17 @@ class Metric:
 
 
 IDENTITY = Metric()
-"""The inputs as they are."""
+"""The inputs unchanged."""
+
+
+def low_rank(G: FloatArray) -> Metric:
+    """Return the metric of M = G^T G for gradients G (r, d) with r < d: O(r^2 d) time."""
+    values, vectors = np.linalg.eigh(G @ G.T)
+    kept = values > 1e-12 * max(float(values[-1]), 0.0)
+    if not kept.any():
+        return IDENTITY
+    A = G.T @ vectors[:, kept]  # its columns are the eigenvectors of M times their roots
+    return Metric(np.asarray(A * np.sqrt(G.shape[1] / float(np.einsum("ij,ij->", A, A)))))
 
 
 def mean_outer_product(
@@ -180,20 +210,201 @@ def mean_outer_product(
     shape: Shape = "full",
     weight: FloatArray | None = None,
     threads: int = 1,
+    own: IntArray | None = None,
 ) -> FloatArray:
-    """Return the average outer product of the gradients of an expansion."""
+    """Return the average outer product of the slopes of an expansion.
+
+    ``own`` are the rows of Z that those of X are: they are left out of their own slopes, and
+    features of few values have one-sided slopes (`one_sided_slopes`).
+    """
     if shape not in ("full", "diagonal"):
         raise not_known("metric", shape, "choose 'full' or 'diagonal'.")
-    n, d = X.shape
-    k = coef.shape[1]
+    n, d = X.shape[0], _n_inputs(X, metric)
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-    rows = int(np.clip(_ENTRIES // max(k * d, len(Z)), 1, 512))
 
     def block(part: slice) -> FloatArray:
-        slopes = kernel.gradient(X[part], Z, coef) * np.sqrt(share[part])[:, None, None]
-        flat = metric.back(slopes).reshape(-1, d)
-        if shape == "diagonal":
-            return np.asarray(np.einsum("ij,ij->j", flat, flat))
-        return np.asarray(flat.T @ flat)
+        total = np.zeros(d if shape == "diagonal" else (d, d))
+        sides = _slopes(kernel, X[part], Z, coef, metric, None if own is None else own[part])
+        for slopes in sides:
+            flat = (slopes * np.sqrt(share[part] / len(sides))[:, None, None]).reshape(-1, d)
+            total += np.einsum("ij,ij->j", flat, flat) if shape == "diagonal" else flat.T @ flat
+        return total
 
+    rows = _block_rows(coef.shape[1], d, len(Z))
     return np.asarray(np.sum(run_blocks(block, slices(n, rows), threads), axis=0))
+
+
+def gradient_rows(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    *,
+    metric: Metric,
+    weight: FloatArray,
+    own: IntArray,
+) -> FloatArray:
+    """Return slopes times the roots of their weights, one row each, so that G^T G is their sum."""
+    d = _n_inputs(X, metric)
+    sides = _slopes(kernel, X, Z, coef, metric, own)
+    root = np.sqrt(weight / len(sides))[:, None, None]
+    return np.concatenate([(slopes * root).reshape(-1, d) for slopes in sides])
+
+
+def squared_slopes(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    *,
+    metric: Metric,
+    weight: FloatArray,
+    own: IntArray,
+    threads: int = 1,
+) -> SquaredSlopes:
+    """Return squared slopes along the inputs of a metric that maps every feature by itself."""
+    n, d = X.shape
+
+    def block(part: slice) -> FloatArray:
+        sides = _slopes(kernel, X[part], Z, coef, metric, own[part])
+        return np.array([(side**2).sum(axis=1) for side in (sides[0], sides[-1])])
+
+    rows = _block_rows(coef.shape[1], d, len(Z))
+    squares = np.concatenate(run_blocks(block, slices(n, rows), threads), axis=1)
+    at = np.asarray(metric.unmap(X))
+    if metric.warp is not None:
+        squares = squares * metric.warp.slopes(at) ** 2
+    return SquaredSlopes(at, squares[0], squares[1], weight)
+
+
+def _block_rows(k: int, d: int, m: int) -> int:
+    return int(np.clip(_ENTRIES // max(k * d, m), 1, 512))
+
+
+def _n_inputs(X: FloatArray, metric: Metric) -> int:
+    return X.shape[1] if metric.map is None else len(metric.map)
+
+
+def _slopes(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    metric: Metric,
+    own: IntArray | None,
+) -> list[FloatArray]:
+    """Return the slopes (n, k, d) along the (warped) inputs, of one side or of both.
+
+    Under a full map they are derivatives: its rows do not show which inputs are tied.
+    """
+    gradient = kernel.gradient(X, Z, coef)
+    steps = Steps.among(Z) if own is not None and metric.by_feature else None
+    if steps is None or own is None:
+        return [metric.back(gradient)]
+    return [
+        metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, own, steps, gradient)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Features of few values, and the gaps between these.
+
+    Attributes
+    ----------
+    features : int array of shape (f,)
+    levels : tuple of f arrays
+        The values, increasing.
+    """
+
+    features: IntArray
+    levels: tuple[FloatArray, ...]
+
+    @classmethod
+    def among(cls, Z: FloatArray) -> Steps | None:
+        """Return the features of 2 to `MOST_LEVELS` values, or None where there are none."""
+        found = [(l, np.unique(Z[:, l])) for l in range(Z.shape[1])]
+        most = min(MOST_LEVELS, len(Z) // 4)
+        few = [(l, values) for l, values in found if 2 <= len(values) <= most]
+        if not few:
+            return None
+        return cls(np.array([l for l, _ in few], dtype=np.intp), tuple(v for _, v in few))
+
+
+MOST_LEVELS = 25
+"""Values up to which a feature is discrete."""
+
+
+def one_sided_slopes(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    own: IntArray,
+    steps: Steps,
+    gradient: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return slopes to the next larger and the next smaller value of features with few values.
+
+    The expansion :math:`f_{-i}` without the row itself is compared at :math:`x_i` and at the row
+    moved to the neighbouring value of a feature, over the distance of both: what tied rows
+    contribute changes too, which a derivative does not see. A row at the end of a feature has one
+    neighbour, whose slope counts for both sides; other features keep their derivative.
+
+    Parameters
+    ----------
+    kernel : RBF, Exponential or Laplacian
+        With one gamma.
+    X : array of shape (n, d)
+    Z : array of shape (m, d)
+    coef : array of shape (m, k)
+    own : int array of shape (n,)
+        The row of Z that each row of X is.
+    steps : Steps
+    gradient : array of shape (n, k, d)
+        Derivatives at X.
+
+    Returns
+    -------
+    right, left : arrays of shape (n, k, d)
+    """
+    right, left = gradient.copy(), gradient.copy()
+    rows = np.arange(len(X))
+    D = distances(X, Z, "sqeuclidean") if kernel.feature_power is None else None
+    K = np.asarray(kernel(X, Z))
+    K[rows, own] = 0.0
+    at = K @ coef
+    for l, levels in zip(steps.features, steps.levels, strict=True):
+        place = np.searchsorted(levels, X[:, l])
+        sums = None if D is not None else _sums_by_level(K, Z[:, l], levels, coef)
+        for out, step in ((right, 1), (left, -1)):
+            # At an end of the feature the other side is the only one.
+            to = place + np.where((place + step >= 0) & (place + step < len(levels)), step, -step)
+            gap = levels[to] - X[:, l]
+            if sums is not None:
+                moved = np.einsum("iv,ivk->ik", _factors(kernel, levels)[place, to], sums)
+            else:
+                assert D is not None
+                new = D + gap[:, None] * (2.0 * (X[:, l, None] - Z[:, l]) + gap[:, None])
+                values = np.exp(-kernel.gamma * np.sqrt(np.maximum(new, 0.0)))  # type: ignore[attr-defined]
+                values[rows, own] = 0.0
+                moved = values @ coef
+            out[:, :, l] = (moved - at) / gap[:, None]
+    return right, left
+
+
+def _sums_by_level(
+    K: FloatArray, z: FloatArray, levels: FloatArray, coef: FloatArray
+) -> FloatArray:
+    """Return sum_j K_ij coef_jk over the rows j of every level of a feature, shape (n, v, k)."""
+    of_level = (z[:, None] == levels).astype(np.float64)
+    (m, k), v = coef.shape, len(levels)
+    return (K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)).reshape(-1, v, k)
+
+
+def _factors(kernel: Kernel, levels: FloatArray) -> FloatArray:
+    """Return K(b, c) / K(a, c) for levels a, b, c of a feature of a product kernel, (v, v, v)."""
+    power = kernel.feature_power
+    assert power is not None
+    gaps = np.abs(levels[:, None] - levels) ** power  # (v, v)
+    return np.asarray(np.exp(-kernel.gamma * (gaps[None, :, :] - gaps[:, None, :])))  # type: ignore[attr-defined]

@@ -294,6 +294,7 @@ class RBF(_Radial):
     """
 
     name: ClassVar[str] = "rbf"
+    feature_power: ClassVar[int | None] = 2
     accepts_sparse: ClassVar[bool] = True
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
@@ -450,6 +451,7 @@ class Laplacian(_Radial):
     """
 
     name: ClassVar[str] = "laplacian"
+    feature_power: ClassVar[int | None] = 1
     compiled_distance: ClassVar[str | None] = "cityblock"
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""Parts on a GPU: many exact models at a time, their outputs and the outer products of gradients.
+"""Parts on a GPU: many exact models at a time, and their outputs.
 
 Parts of about the same size are stacked into one array (b, n, n) and go through the same steps
 together: distances, kernel, Cholesky factor, its inverse, leave-one-out outputs. Shorter parts are
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
+from lssvm._core.blocks import n_threads
 from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
-from lssvm.kernels.metric import Metric, Shape
 from lssvm.kernels.radial import Distance
-from lssvm.local.engine import LeafTask
+from lssvm.local.engine import HostSlopes, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
 from lssvm.local.tree import Tree
 from lssvm.solvers import ExactFit
@@ -204,7 +204,7 @@ def _grouped(place: Device, rows: Rows) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceParts:
+class DeviceParts(HostSlopes):
     """Exact parts computed on a device.
 
     Parameters
@@ -220,6 +220,11 @@ class DeviceParts:
     """
 
     place: Device
+
+    @property
+    def threads(self) -> int:  # type: ignore[override]
+        """Return how many threads compute slopes, which the device does not."""
+        return n_threads(None)
 
     @property
     def side_by_side(self) -> int:
@@ -432,39 +437,6 @@ class DeviceParts:
             out[begin : begin + rows] = to_numpy(-1 - node)
         return out
 
-    def outer_product(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
-    ) -> FloatArray:
-        """Return the sum over parts of their weight times the mean outer product of gradients."""
-        total = sum(
-            leaf.rows.weight.sum() * self._outer_product(leaf, distance, metric, shape, step)
-            for leaf in leaves
-        )
-        return np.asarray(total)
-
-    def _outer_product(
-        self, leaf: Leaf, distance: Distance, metric: Metric, shape: Shape, step: int
-    ) -> FloatArray:
-        import torch
-
-        put = self.place.put
-        Z, coef = put(leaf.rows.X), put(leaf.fit.coef)
-        weight = leaf.rows.weight[::step]
-        share = put(np.sqrt(weight / weight.sum()))
-        A = None if metric.map is None else put(metric.map)
-        d, k = Z.shape[1], coef.shape[1]
-        total = torch.zeros((d, d) if shape == "full" else (d,), dtype=Z.dtype, device=Z.device)
-        looked_at = Z[::step]
-        rows = max(1, _ENTRIES // max(len(Z), k * d))
-        for begin in range(0, len(looked_at), rows):
-            block = looked_at[begin : begin + rows]
-            slopes = _slopes(block, Z, coef, leaf.setting.gamma, distance)
-            flat = (slopes * share[begin : begin + rows, None, None]).reshape(-1, d)
-            if A is not None:
-                flat = flat * A if A.ndim == 1 else flat @ A.T
-            total += flat.T @ flat if shape == "full" else (flat * flat).sum(dim=0)
-        return to_numpy(total)
-
 
 def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:
     """Return arrays (n_i, d) of several lengths as one (b, n, d), filled up.
@@ -477,27 +449,3 @@ def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:
         if not zeros and len(array):
             out[i, len(array) :] = array[0]
     return out
-
-
-def _slopes(X: Array, Z: Array, coef: Array, gamma: float, distance: Distance) -> Array:
-    """Return the gradients (n, k, d) of sum_j coef_j exp(-gamma distance(x, z_j))."""
-    import torch
-
-    D = between(X[None], Z[None], distance)[0]
-    K = torch.exp(-gamma * D)
-    n, (m, k), d = len(X), coef.shape, X.shape[1]
-    if distance == "cityblock":
-        out = torch.empty(n, k, d, dtype=X.dtype, device=X.device)
-        for i in range(d):
-            out[:, :, i] = (K * torch.sign(X[:, i, None] - Z[:, i])) @ coef
-        return -gamma * out
-    if distance == "euclidean":
-        W = torch.where(D > 0, K / torch.where(D > 0, D, torch.ones_like(D)), torch.zeros_like(K))
-        factor = -gamma
-    else:
-        W, factor = K, -2.0 * gamma
-    centre = Z.mean(dim=0)  # a common offset costs no digits
-    X, Z = X - centre, Z - centre
-    moved = W @ (coef[:, :, None] * Z[:, None, :]).reshape(m, k * d)
-    total = W @ coef
-    return factor * (total[:, :, None] * X[:, None, :] - moved.reshape(n, k, d))

@@ -10,8 +10,16 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
-from lssvm.kernels.metric import Metric, Shape, mean_outer_product
+from lssvm.kernels import Kernel
+from lssvm.kernels.metric import (
+    Metric,
+    Shape,
+    gradient_rows,
+    mean_outer_product,
+    squared_slopes,
+)
 from lssvm.kernels.radial import KERNEL_OF, Distance
+from lssvm.kernels.warp import SquaredSlopes
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.local.tree import Tree
 
@@ -140,25 +148,86 @@ class PartsEngine(Protocol):
     def outer_product(
         self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
     ) -> FloatArray:
-        """Return the sum over parts of weighted outer products of gradients.
+        """Return the sum over leaves of weighted outer products of slopes.
 
         Parameters
         ----------
         leaves : sequence of Leaf
-            The parts.
+            The leaves.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
         metric : Metric
-            That the rows were mapped by: gradients are with respect to the inputs.
+            That the rows were mapped by: slopes are with respect to its inputs.
         shape : {"diagonal", "full"}
             Whether the whole matrix is wanted, or its diagonal.
         step : int
-            Gradients are taken at every step-th row of a part.
+            Slopes are taken at every step-th row of a leaf.
         """
+
+    def gradient_rows(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+    ) -> FloatArray:
+        """Return the slopes (r, d) whose outer products `outer_product` adds up."""
+
+    def squared_slopes(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+    ) -> SquaredSlopes:
+        """Return squared slopes along the features, towards both sides, at every step-th row."""
+
+
+class HostSlopes:
+    """Slopes of leaves on the threads of this machine."""
+
+    threads: int = 1
+
+    def outer_product(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+    ) -> FloatArray:
+        """Return the sum over leaves of their weight times the mean outer product of slopes."""
+
+        def work(leaf: Leaf) -> FloatArray:
+            kernel, Z, coef, own, weight = _at_rows(leaf, distance, step)
+            M = mean_outer_product(
+                kernel, Z[own], Z, coef, metric=metric, shape=shape, weight=weight, own=own
+            )
+            return np.asarray(leaf.rows.weight.sum() * M)
+
+        return np.asarray(np.sum(run_blocks(work, leaves, self.threads), axis=0))
+
+    def gradient_rows(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+    ) -> FloatArray:
+        """Return the slopes (r, d) whose outer products `outer_product` adds up."""
+
+        def work(leaf: Leaf) -> FloatArray:
+            kernel, Z, coef, own, weight = _at_rows(leaf, distance, step)
+            return gradient_rows(kernel, Z[own], Z, coef, metric=metric, weight=weight, own=own)
+
+        return np.concatenate(run_blocks(work, leaves, self.threads))
+
+    def squared_slopes(
+        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+    ) -> SquaredSlopes:
+        """Return squared slopes along the features, towards both sides, at every step-th row."""
+
+        def work(leaf: Leaf) -> SquaredSlopes:
+            kernel, Z, coef, own, weight = _at_rows(leaf, distance, step)
+            return squared_slopes(kernel, Z[own], Z, coef, metric=metric, weight=weight, own=own)
+
+        return SquaredSlopes.joined(run_blocks(work, leaves, self.threads))
+
+
+def _at_rows(
+    leaf: Leaf, distance: Distance, step: int
+) -> tuple[Kernel, FloatArray, FloatArray, IntArray, FloatArray]:
+    """Return kernel, rows, coefficients, every step-th row number and the weights of those."""
+    Z = np.asarray(leaf.rows.X, dtype=np.float64)
+    own = np.arange(0, len(Z), step, dtype=np.intp)
+    return KERNEL_OF[distance](leaf.setting.gamma), Z, leaf.fit.coef, own, leaf.rows.weight[own]
 
 
 @dataclass(frozen=True)
-class HostParts:
+class HostParts(HostSlopes):
     """Parts side by side on threads with one BLAS thread each; one part keeps BLAS's own threads.
 
     Parameters
@@ -244,27 +313,6 @@ class HostParts:
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
         """Return the number of the part of every row."""
         return tree.route(X)
-
-    def outer_product(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
-    ) -> FloatArray:
-        """Return the sum over parts of their weight times the mean outer product of gradients."""
-
-        def work(leaf: Leaf) -> FloatArray:
-            Z, weight = leaf.rows.X, leaf.rows.weight
-            kernel = KERNEL_OF[distance](leaf.setting.gamma)
-            M = mean_outer_product(
-                kernel,
-                Z[::step],
-                Z,
-                leaf.fit.coef,
-                metric=metric,
-                shape=shape,
-                weight=weight[::step],
-            )
-            return np.asarray(weight.sum() * M)
-
-        return np.asarray(np.sum(run_blocks(work, leaves, self.threads), axis=0))
 
 
 ONE_THREAD = HostParts()

@@ -482,7 +482,7 @@ def fit_many(
     chosen = {
         place
         for t in range(len(planned))
-        for place in [i for i, (owner, _) in enumerate(owners) if owner == t][:: _TUNED]
+        for place in [i for i, (owner, _) in enumerate(owners) if owner == t][::_TUNED]
     }
     first = [i for i in range(len(tasks)) if tries == 1 or i in chosen]
     engine.fit(

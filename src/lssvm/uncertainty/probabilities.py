@@ -151,14 +151,22 @@ class Probabilities:
     weight: FloatArray
     sharpness: float = 1.0
 
-    def of(self, raw: FloatArray, decided: IntArray) -> FloatArray:
-        """Return the probabilities of the classes, shape (n, K)."""
-        free = sharpened(_free(self.code, self.decoding, self.maps, raw), self.sharpness)
-        return agree_with(free, decided)
+    def of(self, raw: FloatArray, decided: IntArray | None) -> FloatArray:
+        """Return the probabilities of the classes, shape (n, K).
 
-    def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> BoolArray:
-        """Return which classes belong to the prediction set of each row, shape (n, K)."""
-        p = self.of(raw, decided)
+        They agree with the decided classes, where these are given.
+        """
+        free = sharpened(_free(self.code, self.decoding, self.maps, raw), self.sharpness)
+        return free if decided is None else agree_with(free, decided)
+
+    def sets(
+        self, raw: FloatArray, decided: IntArray, coverage: float, *, tuned: bool = False
+    ) -> BoolArray:
+        """Return which classes belong to the prediction set of each row, shape (n, K).
+
+        ``tuned`` decisions need not be those of the largest probability.
+        """
+        p = self.of(raw, None if tuned else decided)
         limit = conformal_quantile(self.threshold, self.weight, coverage)
         chosen = 1.0 - p <= limit
         chosen[np.arange(len(p)), decided] = True

@@ -22,7 +22,7 @@ def read_scorer(scoring: Any) -> Callable[..., float] | None:
 
     Examples
     --------
-    >>> from lssvm.estimators.table_judging import read_scorer
+    >>> from lssvm.estimators.table_scoring import read_scorer
     >>> read_scorer(None) is None, callable(read_scorer("roc_auc"))
     (True, True)
     """
@@ -43,7 +43,7 @@ def decide(outputs: FloatArray) -> IntArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_judging import decide
+    >>> from lssvm.estimators.table_scoring import decide
     >>> decide(np.array([[0.2], [-0.1]])).tolist(), decide(np.array([[0.1, 0.3]])).tolist()
     ([1, 0], [1])
     """
@@ -53,7 +53,7 @@ def decide(outputs: FloatArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassJudge:
+class ClassScorer:
     """Scores of the outputs of a classifier.
 
     Attributes
@@ -68,11 +68,11 @@ class ClassJudge:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_judging import ClassJudge
+    >>> from lssvm.estimators.table_scoring import ClassScorer
     >>> from lssvm.tasks import Classes
     >>> task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
-    >>> judge = ClassJudge(task, np.array([0, 1, 1]), np.ones(3), "recall_macro")
-    >>> judge.score(np.array([[-1.0], [0.5], [-0.5]]), np.arange(3))
+    >>> scorer = ClassScorer(task, np.array([0, 1, 1]), np.ones(3), "recall_macro")
+    >>> scorer.score(np.array([[-1.0], [0.5], [-0.5]]), np.arange(3))
     0.75
     """
 
@@ -82,8 +82,8 @@ class ClassJudge:
     scoring: Any = None
 
     @property
-    def decides(self) -> bool:
-        """Whether a score was asked for."""
+    def chooses(self) -> bool:
+        """Whether a score was given."""
         return self.scoring is not None
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
@@ -95,20 +95,65 @@ class ClassJudge:
 
     def score(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the score of outputs (m, k) for some rows (m,)."""
-        labels, weight, classes = self.labels[rows], self.weight[rows], self.task.classes
+        labels, weight = self.labels[rows], self.weight[rows]
         decided = decide(outputs)
         scorer = read_scorer(self.scoring)
         if scorer is None:
             return float(accuracy_score(labels, decided, sample_weight=weight))
+        try:
+            return self._score_by(scorer, self.task.classes, outputs, rows)
+        except ValueError:  # scorers with pos_label=1 take class numbers only
+            return self._score_by(scorer, np.arange(len(self.task.classes)), outputs, rows)
+
+    def _score_by(
+        self,
+        scorer: Callable[..., float],
+        classes: AnyArray,
+        outputs: FloatArray,
+        rows: IntArray,
+    ) -> float:
+        """Return the value of a scorer that knows the classes by these names."""
+        decided = decide(outputs)
         known = HeldOut(
             {
                 "predict": lambda: classes[decided],
-                "predict_proba": lambda: self.calibrated(outputs, rows).of(outputs, decided),
+                "predict_proba": lambda: self.calibrated(outputs, rows).of(outputs, None),
                 "decision_function": lambda: outputs[:, 0] if outputs.shape[1] == 1 else outputs,
             },
             classes,
         )
-        return known.score_by(scorer, classes[labels], weight)
+        return known.score_by(scorer, classes[self.labels[rows]], self.weight[rows])
+
+    def check(self) -> None:
+        """Raise where the scorer cannot score this problem."""
+        rows = np.arange(len(self.labels), dtype=np.intp)
+        values = np.random.default_rng(0).normal(size=(len(rows), self.task.code.n_problems))
+        try:
+            self.score(values, rows)
+        except (ValueError, TypeError) as error:
+            raise InvalidInputError(
+                f"scoring={self.scoring!r} cannot score {len(self.task.classes)} classes: {error} "
+                "Choose another scorer, for several classes one such as 'roc_auc_ovr', "
+                "'balanced_accuracy' or 'neg_log_loss'."
+            ) from error
+
+    def decision_shift(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
+        """Return what is added to outputs (m, k) so that decisions have the best score, (k,).
+
+        Of two classes the threshold is moved to one of 41 quantiles of the outputs; of several
+        classes the logarithms of their shares are taken off the log-odds, in quarters.
+        """
+        labels, k = self.labels[rows], outputs.shape[1]
+        if k == 1:
+            places = np.quantile(outputs[:, 0], np.linspace(0.0, 1.0, 43)[1:-1])
+            shifts = [np.zeros(1), *(-np.array([t]) for t in places[np.argsort(np.abs(places))])]
+        else:
+            share = np.bincount(labels, self.weight[rows], minlength=k) + 1e-9
+            shifts = [-a * np.log(share / share.sum()) for a in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        losses = [self.loss(outputs + one, rows) for one in shifts]
+        best = int(np.argmin(losses))
+        clear = np.isfinite(losses[best]) and losses[best] < losses[0] - 1e-12
+        return shifts[best] if clear else shifts[0]
 
     def calibrated(self, outputs: FloatArray, rows: IntArray) -> Probabilities:
         """Return the maps from outputs of some rows to probabilities."""
@@ -117,7 +162,7 @@ class ClassJudge:
 
 
 @dataclass(frozen=True, eq=False)
-class NumberJudge:
+class NumberScorer:
     """Scores of the outputs of a regressor.
 
     Attributes
@@ -137,9 +182,9 @@ class NumberJudge:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_judging import NumberJudge
-    >>> judge = NumberJudge(np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), np.ones(2), True)
-    >>> judge.score(np.array([[1.0], [2.0]]), np.arange(2))
+    >>> from lssvm.estimators.table_scoring import NumberScorer
+    >>> scorer = NumberScorer(np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), np.ones(2), True)
+    >>> scorer.score(np.array([[1.0], [2.0]]), np.arange(2))
     0.75
     """
 
@@ -152,13 +197,13 @@ class NumberJudge:
     labels: IntArray | None = None
 
     @property
-    def decides(self) -> bool:
-        """Whether a score was asked for."""
+    def chooses(self) -> bool:
+        """Whether a score was given."""
         return self.scoring is not None
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the mean squared error, or the score that was asked for with a minus sign."""
-        if self.decides:
+        if self.chooses:
             return -self.score(outputs, rows)
         gap = self.targets[rows] - self.predicted(outputs)
         return float(np.average((gap**2).mean(axis=1), weights=self.weight[rows]))
@@ -175,6 +220,20 @@ class NumberJudge:
         if self.single:
             truth, predicted = truth[:, 0], predicted[:, 0]
         return HeldOut({"predict": lambda: predicted}).score_by(scorer, truth, weight)
+
+    def check(self) -> None:
+        """Raise where the scorer cannot score this problem."""
+        rows = np.arange(len(self.targets), dtype=np.intp)
+        try:
+            self.score(np.zeros_like(self.targets), rows)
+        except (ValueError, TypeError) as error:
+            raise InvalidInputError(
+                f"scoring={self.scoring!r} cannot score these targets: {error} Choose another one."
+            ) from error
+
+    def decision_shift(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
+        """Return zeros: predictions of numbers are not moved."""
+        return np.zeros(outputs.shape[1])
 
     def predicted(self, outputs: FloatArray) -> FloatArray:
         """Return outputs (m, k) in the units of the targets."""
@@ -221,7 +280,7 @@ def held_out_r2(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_judging import held_out_r2
+    >>> from lssvm.estimators.table_scoring import held_out_r2
     >>> y = np.array([[0.0], [0.0], [4.0], [4.0]])
     >>> others = (y.sum() - y) / 3  # the mean of the other rows
     >>> round(held_out_r2(y, others, np.ones(4)), 12)
@@ -263,7 +322,7 @@ class HeldOut(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.metrics import get_scorer
-    >>> from lssvm.estimators.table_judging import HeldOut
+    >>> from lssvm.estimators.table_scoring import HeldOut
     >>> known = HeldOut({"predict": lambda: np.array([0, 1])}, np.array([0, 1]))
     >>> known.score_by(get_scorer("accuracy"), np.array([0, 0]), np.ones(2))
     0.5

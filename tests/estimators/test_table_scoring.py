@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
-from lssvm.estimators.table_judging import NumberJudge, held_out_r2
+from lssvm.estimators.table_scoring import NumberScorer, held_out_r2
 
 
 def mean_of_others(y, weight, labels):
@@ -85,7 +85,7 @@ def test_one_outlier_that_is_predicted_well_does_not_run_away():
 def test_a_score_that_is_asked_for_is_scikit_learns():
     own = np.random.default_rng(0)
     y, p = own.normal(size=(9, 1)), own.normal(size=(9, 1))
-    judge = NumberJudge(y, np.zeros(1), np.ones(1), np.ones(9), True, "r2")
+    judge = NumberScorer(y, np.zeros(1), np.ones(1), np.ones(9), True, "r2")
     assert judge.score(p, np.arange(9)) == pytest.approx(r2_score(y, p))
-    judge = NumberJudge(y, np.zeros(1), np.ones(1), np.ones(9), True)
+    judge = NumberScorer(y, np.zeros(1), np.ones(1), np.ones(9), True)
     assert judge.score(p, np.arange(9)) == held_out_r2(y, p, np.ones(9))

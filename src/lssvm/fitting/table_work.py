@@ -1,0 +1,307 @@
+"""What the stages of a fit for tables share: settings, candidates, and what a gain may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
+from lssvm.fitting.clock import Clock
+from lssvm.fitting.problem import Problem
+from lssvm.fitting.stacking import StackRule, fit_stack, mean_loss
+from lssvm.fitting.table_record import INPUTS, KERNELS, Configuration, Step
+from lssvm.kernels import Metric
+from lssvm.kernels.metric import IDENTITY, Shape
+from lssvm.local import PartsEngine, PartsModel, Setting
+from lssvm.local.engine import ONE_THREAD
+
+Callback = Callable[[dict[str, Any]], None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+N_FOLDS = 5
+"""Folds of small data, each with a metric of its own."""
+
+FEW = 1000
+"""Rows below which a metric has to be much better than none."""
+
+
+class Scorer(Protocol):
+    """A loss of outputs for rows that were not seen, the smaller the better.
+
+    Attributes
+    ----------
+    chooses : bool
+        Whether the loss chooses configurations and stacks; if not, the log loss of classes and the
+        squared error of numbers do.
+    """
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the loss chooses."""
+
+    def loss(self, outputs: FloatArray, rows: IntArray) -> float:
+        """Return the loss of outputs (m, k) for some rows (m,) of a problem."""
+
+    def decision_shift(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
+        """Return what added to outputs (m, k) makes decisions suit the loss, shape (k,)."""
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What is tried, and what a gain may cost; a preset is a set of these values.
+
+    Attributes
+    ----------
+    configurations : tuple of Configuration
+        What is screened.
+    gain : float
+        Relative fall of the out-of-sample loss that is worth a unit of cost, see `worth`.
+    screened : int
+        Rows of the first screening.
+    kept : int
+        Configurations that learn a metric on all rows that are learned on.
+    plain : int
+        Configurations without a metric that few rows are fitted with.
+    learned_on : int
+        Rows that a metric is learned on at most, in leaves of ``learned_leaf`` rows.
+    learned_leaf : int
+        Rows of the leaves in which a metric is learned.
+    scored_on : int
+        Other rows that its rounds are compared on, at most.
+    rounds : int
+        Of a metric or warp, at most; 0 for none.
+    metric : Metric
+        Where the rounds begin; without rounds a metric that is given.
+    shape : {"diagonal", "full"} or None
+        Of learned metrics; None: the Laplacian learns a diagonal, the others a full matrix.
+    warps : bool
+        Whether warps of single features are tried.
+    log_loss : bool
+        Whether classes are stacked by their log loss; else by squared errors.
+    leaf_size : int or None
+        Rows of a leaf at most; None: doubled while that is worth its cost.
+    n_prototypes : int or None
+        Prototypes of all rows; None: where they are worth their cost.
+    largest : int
+        Rows of a leaf at most that memory allows.
+    n_trees : int
+        Partitions of the rows that are averaged.
+    engine : PartsEngine
+        Who computes.
+    seed : int
+        Of the random numbers; the same seed gives the same result.
+    """
+
+    configurations: tuple[Configuration, ...] = tuple(
+        Configuration(inputs, kernel) for kernel in KERNELS for inputs in INPUTS
+    )
+    gain: float = 0.005
+    screened: int = 600
+    kept: int = 3
+    plain: int = 3
+    learned_on: int = 16_000
+    learned_leaf: int = 1000
+    scored_on: int = 2500
+    rounds: int = 8
+    metric: Metric = IDENTITY
+    shape: Shape | None = None
+    warps: bool = True
+    log_loss: bool = True
+    leaf_size: int | None = None
+    n_prototypes: int | None = None
+    largest: int = 20_000
+    n_trees: int = 1
+    engine: PartsEngine = ONE_THREAD
+    seed: int = 0
+
+    @classmethod
+    def preset(cls, name: str, **others: Any) -> TableSettings:
+        """Return the values of "fast", "balanced" or "best", some of them replaced."""
+        return cls(**(PRESETS[name] | others))
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fast": dict(
+        gain=0.02,
+        screened=400,
+        kept=1,
+        plain=2,
+        learned_on=4000,
+        learned_leaf=500,
+        scored_on=1500,
+        rounds=3,
+        n_prototypes=0,
+    ),
+    "balanced": dict(),
+    "best": dict(
+        gain=1e-4, screened=1500, kept=6, plain=6, learned_on=32_000, rounds=12, n_trees=2
+    ),
+}
+"""What the word for a preset stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A configuration on its way through the stages."""
+
+    configuration: Configuration
+    setting: Setting
+    error: float
+    seconds: float
+    metric: Metric = IDENTITY
+    rounds: int = 0
+    outputs: FloatArray | None = None  # for rows that made neither model nor metric
+    rows: IntArray | None = None  # which rows these are
+    nested: FloatArray | None = None  # the same, settings and rounds chosen by other folds
+    loss: float = np.inf
+    stage: str = "screening"
+
+    @property
+    def name(self) -> tuple[Configuration, int, bool]:
+        """What tells candidates of one fit apart."""
+        return self.configuration, self.rounds, self.metric.warp is not None
+
+
+Fitted = tuple[Candidate, PartsModel, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What the stages of a fit read: the problem, how it is fitted, and who is informed."""
+
+    problem: Problem
+    settings: TableSettings
+    clock: Clock
+    scorer: Scorer | None
+    folds: IntArray
+    callback: Callback
+    best: list[float] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    lock: Any = field(default_factory=Lock)
+
+    def random(self, stage: str) -> np.random.Generator:
+        """Return the random numbers of a stage."""
+        return np.random.default_rng([self.settings.seed, *stage.encode()])
+
+    def parallel(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Apply work to items on the threads of the engine; an error ends all of it soon."""
+        return run_blocks(work, items, self.settings.engine.side_by_side, on_error=self.clock.stop)
+
+    def report(self, stage: str, what: str, done: int, planned: int) -> None:
+        """Report what is tried next."""
+        best = min(self.best, default=None)
+        spent = self.clock.spent()
+        shown = "" if best is None else f", best loss so far {best:.4g}"
+        event = {
+            "stage": stage,
+            "text": f"{stage}: {what}, {done + 1} of {planned}{shown}, {spent:.1f} s",
+            "trying": what,
+            "n_evaluations": done,
+            "planned": planned,
+            "best_loss": best,
+            "elapsed": spent,
+        }
+        with self.lock:
+            self.callback(event)
+
+    def step(self, stage: str, what: str, gain: float, cost: float, begin: float | None) -> None:
+        """Keep what a step gained and took; ``begin`` is None where it was not taken."""
+        took = 0.0 if begin is None else self.clock.now() - begin
+        with self.lock:
+            self.steps.append(Step(stage, what, float(gain), cost, took, begin is not None))
+
+    def scored(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with the loss of its held-out outputs."""
+        outputs = candidate.outputs if candidate.nested is None else candidate.nested
+        rows = candidate.rows
+        assert outputs is not None
+        assert rows is not None
+        Y, weight = self.problem.Y[rows], self.problem.weight[rows]
+        if self.scorer is not None and self.scorer.chooses:
+            loss = float(self.scorer.loss(outputs, rows))
+        elif self.loss == "log":
+            stack = fit_stack([outputs], Y, weight, "log")
+            loss = mean_loss(stack.outputs([outputs]), Y, weight, "log")
+        else:
+            loss = mean_loss(outputs, Y, weight, "squared")
+        if np.isfinite(loss):
+            self.best.append(loss)
+        return replace(candidate, loss=loss)
+
+    @property
+    def loss(self) -> Any:
+        """What the weights of a stack minimise: "log" for classes, "squared" for numbers."""
+        classes = self.problem.classes is not None and self.settings.log_loss
+        return "log" if classes else "squared"
+
+    def rule(self, **others: Any) -> StackRule:
+        """Return how models are stacked."""
+        if self.scorer is None or not self.scorer.chooses:
+            return StackRule(self.loss, **others)
+        return StackRule(self.loss, scorer=self.scorer.loss, shift=self.scorer.decision_shift, **others)
+
+    def unit(self, n_rows: int) -> float:
+        """Return the operations that a gain of ``settings.gain`` may cost: linear in the rows.
+
+        About what boosted trees spend. More outputs are worth more, for trees are grown for each.
+        """
+        outputs = min(np.sqrt(self.problem.Y.shape[1]), 4.0)
+        return (1e10 + 6e6 * n_rows) * float(outputs) * self.settings.engine.speed
+
+    def worth(self, gain: float, cost: float) -> bool:
+        """Return whether a relative gain of the loss is worth a cost in units."""
+        return gain > self.settings.gain * max(cost, 0.02)
+
+
+def ordered(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates, the best first."""
+    return sorted(candidates, key=lambda c: (not np.isfinite(c.loss), c.loss, c.error))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is known between two stages.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        Configurations with a setting, the best first.
+    dropped : list of Candidate
+        What was tried and is not needed.
+    learned : int array or None
+        Rows that made a metric, where others did not.
+    note : str
+        Why the model keeps no rows, where it does not.
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    dropped: list[Candidate] = field(default_factory=list)
+    learned: IntArray | None = None
+    note: str = ""
+
+    def keep(self, chosen: list[Candidate]) -> Plan:
+        """Return the plan with some of its candidates, the others dropped."""
+        gone = [c for c in self.candidates if not any(c is k for k in chosen)]
+        return replace(self, candidates=chosen, dropped=self.dropped + gone)
+
+
+def clearly_best(losses: FloatArray) -> int:
+    """Return the round of the smallest loss, or 0 where its gain over no metric is not clear.
+
+    Parameters
+    ----------
+    losses : array of shape (rounds + 1, n)
+        Of every row after every round.
+    """
+    n = losses.shape[1]
+    best = int(np.argmin(losses.mean(axis=1)))
+    gain = losses[0] - losses[best]
+    wanted = (2.5 if n < FEW else 1.0) * gain.std() / np.sqrt(n)
+    least = 2.0 / np.sqrt(n) * losses[0].mean() if n < FEW else 0.0
+    return best if gain.mean() > max(wanted, least) else 0
