@@ -49,10 +49,11 @@ def screen(work: Work) -> list[Candidate]:
 
     out = [c for c in work.parallel(tuned, list(enumerate(sets))) if c is not None]
     cost = len(sets) * 10.0 * len(chosen) ** 3 / work.unit(problem.n)
-    work.step(
-        "screening", f"{len(out)} configurations on {len(chosen):,} rows", np.nan, cost, begin
-    )
-    return ordered(out)
+    text = f"{len(out)} configurations on {len(chosen):,} rows"
+    work.step("screening", text, np.nan, cost, begin)
+    # Inputs of categories alone are the same on every scale.
+    different = {(c.configuration.kernel, float(f"{c.loss:.5g}")): c for c in reversed(out)}
+    return ordered(list(different.values()))
 
 
 def _distances(X: FloatArray, kind: Configuration, squares: dict[Inputs, FloatArray]) -> FloatArray:

@@ -48,7 +48,7 @@ from lssvm.fitting.table_work import (
 )
 from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
-from lssvm.local import PartsJob, PartsModel, Rows, Setting, fit_many, fit_parts, grow_tree
+from lssvm.local import LeafTask, PartsJob, PartsModel, Rows, Setting, fit_many, fit_parts, grow_tree
 from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
 
@@ -61,7 +61,7 @@ _WARPED = 1000  # rows below which no warp is tried
 _GRADIENTS = 4000  # rows at which slopes are taken
 _IN_FOLDS = 600  # the same in every fold
 _IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
-_TESTED = 4000  # rows on which leaves of two sizes are compared
+_TESTED = 3000  # rows on which leaves of two sizes are compared
 _FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
 
 
@@ -215,6 +215,7 @@ def draft(
         stop=lambda: work.clock.over(0.6),
         engine=work.settings.engine.alone(),
         draft=True,
+        held_out=False,
     )
 
 
@@ -494,14 +495,21 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         if clock.over(0.8):
             plan = plan.keep(plan.candidates[:1])
     n = problem.n if everything is None else everything.n_rows
-    leaf_size = choose_leaf_size(work, plan.candidates[0], n)
+    leaf_size, setting = choose_leaf_size(work, plan.candidates[0], n)
+    # Settings of the others move with the size of leaves as that of the first.
+    first = plan.candidates[0].setting
+    moved = setting.C / first.C, setting.gamma / first.gamma
+    plan = replace(
+        plan, candidates=[replace(c, setting=c.setting.times(*moved)) for c in plan.candidates]
+    )
     cost = settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
     plan = plan.keep(worth_fitting(work, plan.candidates, cost))
     if everything is not None:
         plan, fitted = fit_everything(work, plan, everything, leaf_size)
         yield plan, fitted
         return
-    fitted = fit_rows(work, plan.candidates, leaf_size, tries=3)
+    tries = 1 if settings.leaf_size is None else 3
+    fitted = fit_rows(work, plan.candidates, leaf_size, tries=tries)
     yield plan, fitted
     yield plan, add_prototypes(work, plan, fitted)
 
@@ -565,60 +573,67 @@ def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[
     return chosen
 
 
-def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> int:
-    """Return how many rows a leaf may have: doubled while the gain is worth the cost.
+def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int, Setting]:
+    """Return how many rows a leaf may have, doubled while the gain is worth it, and its setting.
 
     Some leaves of twice the size are compared with the two halves that a partition makes of each,
     by leave-one-out errors of the same rows.
     """
     settings, problem, clock = work.settings, work.problem, work.clock
     if settings.leaf_size is not None:
-        return min(settings.leaf_size, settings.largest)
-    kind = candidate.configuration
-    size = min(settings.learned_leaf, settings.largest)
+        return min(settings.leaf_size, settings.largest), candidate.setting
+    kind, setting = candidate.configuration, candidate.setting
+    size = min(settings.learned_leaf, settings.largest, n_rows)
     rows = problem.rows(kind.inputs, candidate.metric)
     expected = np.inf
     while 2 * size <= settings.largest and size < n_rows:
-        new = min(2 * size, n_rows)
-        cost = n_rows * (new**2 - size**2) * 2.0 / 3.0 / work.unit(n_rows)
-        affordable = clock.affordable(n_rows * new**2 * 2.0 / 3.0, 0.5)
+        new = 2 * size if 3 * size < n_rows else min(n_rows, settings.largest)
+        operations = n_rows * new**2 * 2.0 / 3.0
+        cost = (operations - n_rows * size**2 * 2.0 / 3.0) / work.unit(n_rows)
         text = f"{new:,} rows in place of {size:,}"
-        if not work.worth(expected, cost) or affordable < n_rows * new**2 * 2.0 / 3.0:
+        if not work.worth(expected, cost) or clock.affordable(operations, 0.5) < operations:
             work.step("leaf size", text, expected, cost, None)
             break
         begin = clock.now()
         work.report("leaf size", text, 0, 1)
-        gain = gain_of_size(work, rows, kind.distance, candidate.setting, min(new, problem.n))
+        gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
         taken = work.worth(gain, cost)
         work.step("leaf size", text, gain, cost, begin if taken else None)
         if not taken:
             break
-        size, expected = new, min(_FADING * gain, expected)
-    return size
+        size, setting, expected = new, tuned, min(_FADING * gain, expected)
+    return size, setting
 
 
-def gain_of_size(work: Work, rows: Rows, distance: Distance, start: Setting, size: int) -> float:
-    """Return by which share leaves of a size have a smaller error than leaves of half of it."""
+def gain_of_size(
+    work: Work, rows: Rows, distance: Distance, start: Setting, size: int
+) -> tuple[float, Setting]:
+    """Return by which share leaves of a size have a smaller error than their halves, and a setting.
+
+    The setting is that of the larger leaves.
+    """
     engine = work.settings.engine
-    leaves = grow_tree(rows.X, size).members(rows.X)
-    leaves = [m[: int(1.5 * size)] for m in leaves if len(m) >= size // 2]
+    leaves = [m for m in grow_tree(rows.X, size).members(rows.X) if len(m) >= size // 2]
     count = max(1, round(_TESTED / size))
     some = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
-    errors, total = np.zeros(2), 0.0
-    for members in some:
-        region = rows.take(members)
-        weight = float(region.weight.sum())
-        for number, limit in enumerate((-(-len(members) // 2), len(members))):
-            model = fit_parts(
-                region, distance, start, part_size=limit, tries=2, engine=engine, draft=True
-            )
-            outputs = model.left_out(len(members))
-            good = np.isfinite(outputs).all(axis=1)
-            if good.any():
-                part = weighted_error(region.Y[good], outputs[good], region.weight[good])
-                errors[number] += weight * part
-        total += weight
-    return float(1.0 - errors[1] / errors[0]) if errors[0] > 0 else 0.0
+    regions = [rows.take(m[: int(1.5 * size)]) for m in some]
+    halves = [
+        region.take(half)
+        for region in regions
+        for half in grow_tree(region.X, -(-len(region.X) // 2)).members(region.X)
+    ]
+
+    def error(parts: list[Rows], tries: int) -> tuple[float, Setting]:
+        tasks = [LeafTask(part, distance, start) for part in parts]
+        first = engine.fit(tasks[:1], tries=tries, draft=True)
+        setting = first[0].setting
+        rest = engine.fit([replace(task, start=setting) for task in tasks[1:]], draft=True)
+        weights = [float(part.weight.sum()) for part in parts]
+        return float(np.average([leaf.error for leaf in (*first, *rest)], weights=weights)), setting
+
+    before, _ = error(halves, 2)
+    after, setting = error(regions, 2)
+    return (1.0 - after / before if before > 0 else 0.0), setting
 
 
 # --- 4. the stack --------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ class Work:
         About what boosted trees spend. More outputs are worth more, for trees are grown for each.
         """
         outputs = min(np.sqrt(self.problem.Y.shape[1]), 4.0)
-        return (1e10 + 6e6 * n_rows) * float(outputs) * self.settings.engine.speed
+        return (5e9 + 5e6 * n_rows) * float(outputs) * self.settings.engine.speed
 
     def worth(self, gain: float, cost: float) -> bool:
         """Return whether a relative gain of the loss is worth a cost in units."""

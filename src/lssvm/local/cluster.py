@@ -47,10 +47,11 @@ class ClusterParts(HostParts):
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
         draft: bool = False,
+        held_out: bool = True,
     ) -> list[Leaf]:
         """Fit exact models on the workers; ``stop`` is called before each is sent."""
         parts = (
-            Part(number, 0, len(task.rows.X), (task, 1 if stop() else tries, draft))
+            Part(number, 0, len(task.rows.X), (task, 1 if stop() else tries, draft, held_out))
             for number, task in enumerate(tasks)
         )
         leaves = []
@@ -61,6 +62,7 @@ class ClusterParts(HostParts):
 
 
 def _fit(part: Part) -> Leaf:
-    task, tries, draft = part.values
+    task, tries, draft, held_out = part.values
+    kind = {"draft": draft, "held_out": held_out}
     with one_blas_thread():
-        return fit_leaf(task.rows, task.distance, task.start, tries=tries, draft=draft)
+        return fit_leaf(task.rows, task.distance, task.start, tries=tries, **kind)

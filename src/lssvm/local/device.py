@@ -253,6 +253,7 @@ class DeviceParts(HostSlopes):
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
         draft: bool = False,
+        held_out: bool = True,
     ) -> list[Leaf]:
         """Fit an exact model to each of several sets of rows, walking to better settings.
 
@@ -266,7 +267,7 @@ class DeviceParts(HostSlopes):
             Asked before each further setting.
         finished, on_error : callable
             See `PartsEngine`; nothing runs on after an error here.
-        draft : bool
+        draft, held_out : bool
             A draft costs a device what a model costs, and is one.
 
         Returns

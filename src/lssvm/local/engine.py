@@ -99,6 +99,7 @@ class PartsEngine(Protocol):
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
         draft: bool = False,
+        held_out: bool = True,
     ) -> list[Leaf]:
         """Fit exact models, each with at most ``tries`` settings.
 
@@ -117,8 +118,8 @@ class PartsEngine(Protocol):
             Called with the number of a task and its model.
         on_error : callable, optional
             Called without arguments at the first error.
-        draft : bool, default=False
-            Models that are not kept: see `fit_leaf`.
+        draft, held_out : bool
+            See `fit_leaf`.
         """
 
     def outputs(
@@ -274,6 +275,7 @@ class HostParts(HostSlopes):
         finished: Callable[[int, Leaf], None] = lambda number, leaf: None,
         on_error: Callable[[], None] | None = None,
         draft: bool = False,
+        held_out: bool = True,
     ) -> list[Leaf]:
         """Fit exact models; see `fit_leaf`."""
         inside = self.threads if len(tasks) == 1 else 1
@@ -288,6 +290,7 @@ class HostParts(HostSlopes):
                 stop=stop,
                 threads=inside,
                 draft=draft,
+                held_out=held_out,
             )
             finished(number, leaf)
             return leaf

@@ -9,6 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
+from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.kernels.radial import KERNEL_OF, Distance, distances, fill_distances
 from lssvm.solvers import ExactFit, solve_exact
@@ -17,7 +18,7 @@ from lssvm.solvers.exact import ALONE, Repeats
 _CLEAR = 1e-3  # share of the error that a step has to save
 _ENTRIES = 2**20  # kernel values of a block
 _SINGLE = 200  # rows below which single precision saves no time
-_CONDITION = 2e6  # n C up to which single precision solves as well as a comparison needs
+_CONDITION = 2e5  # n C up to which single precision solves as well as a comparison needs
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
 
@@ -237,6 +238,7 @@ def fit_leaf(
     D: FloatArray | None = None,
     threads: int = 1,
     draft: bool = False,
+    held_out: bool = True,
 ) -> Leaf:
     """Fit the exact model of some rows; choose C and gamma near a start by leave-one-out.
 
@@ -257,8 +259,9 @@ def fit_leaf(
     threads : int, default=1
         For the distances.
     draft : bool, default=False
-        A model that is not kept: in single precision where its condition allows, and with
-        leave-one-out outputs only where settings are compared.
+        A model that is not kept: in single precision where its condition allows.
+    held_out : bool, default=True
+        Whether leave-one-out outputs are needed; a search has them anyway.
 
     Returns
     -------
@@ -297,14 +300,18 @@ def fit_leaf(
         K = room.setdefault(source.dtype.type, np.empty_like(source))
         np.multiply(source, source.dtype.type(-setting.gamma), out=K)
         np.exp(K, out=K)
-        fit = solve_exact(
-            K, rows.Y, 1.0 / (setting.C * rows.weight), repeats, quiet=True, held_out=held_out
-        )
+        noise = 1.0 / (setting.C * rows.weight)
+        try:
+            fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
+        except NotPositiveDefiniteError:
+            if not small:
+                raise
+            return attempt(setting, rough=False, held_out=held_out)
         error = weighted_error(rows.Y, fit.left_out, rows.weight) if held_out else np.nan
         return Leaf(rows, setting, fit, error)
 
     if not search:
-        return attempt(start, rough=draft, held_out=not draft)
+        return attempt(start, rough=draft, held_out=held_out)
     walk = Walk(start, tries)
     while (setting := walk.next(stop)) is not None:
         leaf = attempt(setting, rough=True)

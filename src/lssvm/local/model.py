@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -321,6 +322,7 @@ def fit_parts(
     stop: Callable[[], bool] = lambda: False,
     engine: PartsEngine = ONE_THREAD,
     draft: bool = False,
+    held_out: bool = True,
 ) -> PartsModel:
     """Fit exact models in parts; C and gamma are chosen by some of them for all.
 
@@ -344,8 +346,8 @@ def fit_parts(
         Asked during the search; True leaves the remaining parts at the start.
     engine : PartsEngine
         Who computes: `HostParts` (threads) or `DeviceParts` (a GPU).
-    draft : bool, default=False
-        A model that is not kept, see `fit_leaf`.
+    draft, held_out : bool
+        See `fit_leaf`.
 
     Returns
     -------
@@ -367,7 +369,8 @@ def fit_parts(
     (100, 1)
     """
     job = PartsJob(rows, distance, start, part_size, n_trees)
-    return fit_many([job], tries=tries, random=random, stop=stop, engine=engine, draft=draft)[0]
+    more: dict[str, Any] = {"draft": draft, "held_out": held_out}
+    return fit_many([job], tries=tries, random=random, stop=stop, engine=engine, **more)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +416,7 @@ def fit_many(
     finished: Callable[[int, PartsModel], None] = lambda number, model: None,
     on_error: Callable[[], None] | None = None,
     draft: bool = False,
+    held_out: bool = True,
 ) -> list[PartsModel]:
     """Fit several models in parts, all their parts on the threads of an engine; see `fit_parts`.
 
@@ -420,7 +424,7 @@ def fit_many(
     ----------
     jobs : sequence of PartsJob
         One for each model.
-    tries, random, stop, engine, draft
+    tries, random, stop, engine, draft, held_out
         As for `fit_parts`.
     finished : callable, optional
         Called with the number of a job and its model as soon as it is there: what is known when
@@ -492,6 +496,7 @@ def fit_many(
         finished=lambda i, leaf: take(first[i], leaf),
         on_error=on_error,
         draft=draft,
+        held_out=held_out,
     )
     rest = [i for i in range(len(tasks)) if i not in set(first)]
     shared = {
@@ -504,6 +509,7 @@ def fit_many(
         finished=lambda i, leaf: take(rest[i], leaf),
         on_error=on_error,
         draft=draft,
+        held_out=held_out,
     )
     return [models[number] for number in range(len(jobs))]
 

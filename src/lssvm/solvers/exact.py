@@ -170,8 +170,8 @@ def solve_exact(
     -----
     n^3 / 3 multiplications and additions in all: half for the factor, half for its inverse, whose
     columns hold the diagonal of the inverse; plus n^2 k. No memory beyond ``K``. A matrix that is
-    not positive definite to working precision gets a scaled jitter and a warning. Everything is
-    computed in the type of ``K`` and returned in float64.
+    not positive definite to working precision gets a scaled jitter and a warning (float32: an
+    error). Everything is computed in the type of ``K`` and returned in float64.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def solve_exact(
     A = K.T if K.flags.c_contiguous else K  # columns contiguous; K is symmetric
     diagonal = A.diagonal() + noise
     # The factor takes the lower triangle; the upper one keeps K for another attempt.
-    for share in _JITTER:
+    for share in _JITTER if A.dtype == np.float64 else (0.0,):
         if share:
             A[np.tril_indices(n, -1)] = A.T[np.tril_indices(n, -1)]
         A.flat[:: n + 1] = diagonal + share * diagonal.mean()
