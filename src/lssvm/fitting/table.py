@@ -48,7 +48,16 @@ from lssvm.fitting.table_work import (
 )
 from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
-from lssvm.local import LeafTask, PartsJob, PartsModel, Rows, Setting, fit_many, fit_parts, grow_tree
+from lssvm.local import (
+    LeafTask,
+    PartsJob,
+    PartsModel,
+    Rows,
+    Setting,
+    fit_many,
+    fit_parts,
+    grow_tree,
+)
 from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
 
@@ -60,6 +69,8 @@ _ENOUGH = 50  # rows below which no metric is tried
 _WARPED = 1000  # rows below which no warp is tried
 _GRADIENTS = 4000  # rows at which slopes are taken
 _IN_FOLDS = 600  # the same in every fold
+_SOME_FOLDS = 3  # that maps of 1,000 rows or more are compared in
+_EXACT = 4000  # rows up to which one leaf holds all
 _IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
 _TESTED = 3000  # rows on which leaves of two sizes are compared
 _FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
@@ -193,7 +204,7 @@ def next_map(
     rows = [work.problem.rows(kind.inputs, each, some).X for each in (metric, learned)]
     before, after = (median_of(distances(X, X, kind.distance)) for X in rows)
     middle = middle_setting(model.cuts[0].leaves)
-    return learned, Setting(middle.C, middle.gamma * before / after)
+    return learned, Setting(middle.C, middle.gamma * float(np.clip(before / after, 1e-6, 1e6)))
 
 
 def draft(
@@ -284,11 +295,13 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
     numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
+    numbers = numbers if n < FEW else numbers[:_SOME_FOLDS]
+    scored = np.flatnonzero(np.isin(folds, numbers))
     for number in range(settings.rounds + 1):
         if number > 1 and clock.over(0.6):
             break
         start = clock.now()
-        held_out = np.empty(problem.Y.shape)
+        held_out = np.full(problem.Y.shape, np.nan)
         factor = (1.0, 1.0)
         for v in numbers:
             if number <= 1 and clock.over(0.7):
@@ -308,22 +321,26 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
             if number < settings.rounds:
                 state[v] = next_map(work, candidate, model, metric, outside, how, _IN_FOLDS)
         outputs.append(held_out)
-        losses.append(row_losses(held_out, problem.Y, "squared") * problem.weight)
+        losses.append(
+            row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
+        )
         gain = 1.0 - losses[-1].mean() / losses[-2].mean() if number else np.nan
-        cost = len(numbers) * n**3 / 3.0 / work.unit(n)
+        d, k = problem.inputs[kind.inputs].shape[1], problem.Y.shape[1]
+        operations = n**3 + len(numbers) * (n**3 / 6.0 + 4.0 * _IN_FOLDS * n * d * (k + 2))
+        cost = operations / work.unit(n)
         if number:
             text = f"{kind}, {'warp' if how == 'warp' else 'metric'}, round {number}"
             work.step("metric", text, gain, cost, start)
-        if number and not gain > max(settings.gain, 0.005):
+        if number and not work.worth(gain, max(cost, 1.0)):
             break
     table = np.array(losses)
     best = clearly_best(table)
     if not best:
         return None
-    nested = np.empty(problem.Y.shape)
-    for v in range(N_FOLDS):
+    nested = np.full(problem.Y.shape, np.nan)
+    for v in numbers:
         inside = folds == v
-        nested[inside] = outputs[clearly_best(table[:, ~inside])][inside]
+        nested[inside] = outputs[clearly_best(table[:, folds[scored] != v])][inside]
     every = np.arange(n, dtype=np.intp)
     metric, setting = candidate.metric, candidate.setting
     for _ in range(best):
@@ -337,7 +354,7 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
             metric=metric,
             setting=setting.times(*factor),
             rounds=best,
-            error=float(losses[best].sum() / problem.weight.sum()),
+            error=float(losses[best].sum() / problem.weight[scored].sum()),
             outputs=outputs[best],
             rows=every,
             nested=nested,
@@ -446,7 +463,8 @@ def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     if not settings.rounds or problem.n < _ENOUGH or clock.over(0.3):
         return
     best = ordered([c for c, _, _ in fitted])[: min(settings.kept, 2)]
-    jobs = [(c, how) for c in best for how in maps_of(work, c, problem.n)]
+    jobs = [(c, "metric") for c in best]
+    jobs += [(c, "warp") for c in best[:1] if "warp" in maps_of(work, c, problem.n)]
 
     def learned(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate | None:
         number, (candidate, how) = numbered
@@ -508,7 +526,7 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         plan, fitted = fit_everything(work, plan, everything, leaf_size)
         yield plan, fitted
         return
-    tries = 1 if settings.leaf_size is None else 3
+    tries = 1 if settings.leaf_size is None and leaf_size < n else 3
     fitted = fit_rows(work, plan.candidates, leaf_size, tries=tries)
     yield plan, fitted
     yield plan, add_prototypes(work, plan, fitted)
@@ -582,6 +600,8 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
     settings, problem, clock = work.settings, work.problem, work.clock
     if settings.leaf_size is not None:
         return min(settings.leaf_size, settings.largest), candidate.setting
+    if n_rows <= min(_EXACT, settings.largest) and settings.gain < 0.02 and not clock.over(0.5):
+        return n_rows, candidate.setting
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
     rows = problem.rows(kind.inputs, candidate.metric)
@@ -648,7 +668,10 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         for F in outputs:  # rows that made a metric cannot score it
             F[plan.learned] = np.nan
     stack = stack_of(work, [c for c, _, _ in fitted], outputs)
-    used = without_idle(work, stack, outputs)
+    used = without_idle(work, stack, [c for c, _, _ in fitted], outputs)
+    for c, is_used in zip([c for c, _, _ in fitted], used, strict=True):
+        if is_used and c.stage == "prototypes":
+            used = used | np.array([c.name == other.name for other, _, _ in fitted])
     if used.any() and not used.all():
         fitted = [one for one, u in zip(fitted, used, strict=True) if u]
         outputs = [F for F, u in zip(outputs, used, strict=True) if u]
@@ -699,9 +722,12 @@ def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray])
     return work.rule(plain=plain).fit(outputs, problem.Y, problem.weight, every)
 
 
-def without_idle(work: Work, stack: Stack, outputs: list[FloatArray]) -> BoolArray:
+def without_idle(
+    work: Work, stack: Stack, candidates: list[Candidate], outputs: list[FloatArray]
+) -> BoolArray:
     """Return which models are kept: those without which the loss rises noticeably."""
     problem = work.problem
+    prototypes = [c.stage == "prototypes" for c in candidates]
     used = stack.weights > 0
     good = np.flatnonzero(known_rows(outputs))
     Y, weight = problem.Y[good], problem.weight[good]
@@ -711,6 +737,8 @@ def without_idle(work: Work, stack: Stack, outputs: list[FloatArray]) -> BoolArr
         i = min(np.flatnonzero(used), key=lambda j: stack.weights[j])
         rest = used.copy()
         rest[i] = False
+        if all(prototypes[j] for j in np.flatnonzero(rest)):  # leaves keep the rows
+            break
         few = fit_stack([known[j] for j in np.flatnonzero(rest)], Y, weight, work.loss)
         left = mean_loss(
             few.outputs([known[j] for j in np.flatnonzero(rest)]), Y, weight, work.loss

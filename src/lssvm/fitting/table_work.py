@@ -224,7 +224,8 @@ class Work:
         assert rows is not None
         Y, weight = self.problem.Y[rows], self.problem.weight[rows]
         if self.scorer is not None and self.scorer.chooses:
-            loss = float(self.scorer.loss(outputs, rows))
+            good = np.flatnonzero(np.isfinite(outputs).all(axis=1))
+            loss = float(self.scorer.loss(outputs[good], rows[good]))
         elif self.loss == "log":
             stack = fit_stack([outputs], Y, weight, "log")
             loss = mean_loss(stack.outputs([outputs]), Y, weight, "log")
@@ -244,7 +245,9 @@ class Work:
         """Return how models are stacked."""
         if self.scorer is None or not self.scorer.chooses:
             return StackRule(self.loss, **others)
-        return StackRule(self.loss, scorer=self.scorer.loss, shift=self.scorer.decision_shift, **others)
+        return StackRule(
+            self.loss, scorer=self.scorer.loss, shift=self.scorer.decision_shift, **others
+        )
 
     def unit(self, n_rows: int) -> float:
         """Return the operations that a gain of ``settings.gain`` may cost: linear in the rows.
@@ -252,7 +255,7 @@ class Work:
         About what boosted trees spend. More outputs are worth more, for trees are grown for each.
         """
         outputs = min(np.sqrt(self.problem.Y.shape[1]), 4.0)
-        return (5e9 + 5e6 * n_rows) * float(outputs) * self.settings.engine.speed
+        return (1e10 + 5e6 * n_rows) * float(outputs) * self.settings.engine.speed
 
     def worth(self, gain: float, cost: float) -> bool:
         """Return whether a relative gain of the loss is worth a cost in units."""

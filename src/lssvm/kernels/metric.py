@@ -14,6 +14,7 @@ and :math:`A A^T = M` the distance becomes :math:`(x - z)^T M (x - z)` (recursiv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -323,12 +324,12 @@ class Steps:
     @classmethod
     def among(cls, Z: FloatArray) -> Steps | None:
         """Return the features of 2 to `MOST_LEVELS` values, or None where there are none."""
-        found = [(l, np.unique(Z[:, l])) for l in range(Z.shape[1])]
+        found = [(j, np.unique(Z[:, j])) for j in range(Z.shape[1])]
         most = min(MOST_LEVELS, len(Z) // 4)
-        few = [(l, values) for l, values in found if 2 <= len(values) <= most]
+        few = [(j, values) for j, values in found if 2 <= len(values) <= most]
         if not few:
             return None
-        return cls(np.array([l for l, _ in few], dtype=np.intp), tuple(v for _, v in few))
+        return cls(np.array([j for j, _ in few], dtype=np.intp), tuple(v for _, v in few))
 
 
 MOST_LEVELS = 25
@@ -349,7 +350,9 @@ def one_sided_slopes(
     The expansion :math:`f_{-i}` without the row itself is compared at :math:`x_i` and at the row
     moved to the neighbouring value of a feature, over the distance of both: what tied rows
     contribute changes too, which a derivative does not see. A row at the end of a feature has one
-    neighbour, whose slope counts for both sides; other features keep their derivative.
+    neighbour, whose slope counts for both sides; other features keep their derivative. Kernels that
+    are products over features change by a factor; the exponential kernel is linearised in the
+    squared distance. O(n m k v) time for features of v values in all.
 
     Parameters
     ----------
@@ -369,28 +372,38 @@ def one_sided_slopes(
     right, left : arrays of shape (n, k, d)
     """
     right, left = gradient.copy(), gradient.copy()
-    rows = np.arange(len(X))
-    D = distances(X, Z, "sqeuclidean") if kernel.feature_power is None else None
-    K = np.asarray(kernel(X, Z))
-    K[rows, own] = 0.0
-    at = K @ coef
-    for l, levels in zip(steps.features, steps.levels, strict=True):
-        place = np.searchsorted(levels, X[:, l])
-        sums = None if D is not None else _sums_by_level(K, Z[:, l], levels, coef)
+    K, change = _change_by_level(kernel, X, Z)
+    K[np.arange(len(X)), own] = 0.0
+    for feature, levels in zip(steps.features, steps.levels, strict=True):
+        place = np.searchsorted(levels, X[:, feature])
+        sums = _sums_by_level(K, Z[:, feature], levels, coef)
+        table = change(levels)
         for out, step in ((right, 1), (left, -1)):
             # At an end of the feature the other side is the only one.
             to = place + np.where((place + step >= 0) & (place + step < len(levels)), step, -step)
-            gap = levels[to] - X[:, l]
-            if sums is not None:
-                moved = np.einsum("iv,ivk->ik", _factors(kernel, levels)[place, to], sums)
-            else:
-                assert D is not None
-                new = D + gap[:, None] * (2.0 * (X[:, l, None] - Z[:, l]) + gap[:, None])
-                values = np.exp(-kernel.gamma * np.sqrt(np.maximum(new, 0.0)))  # type: ignore[attr-defined]
-                values[rows, own] = 0.0
-                moved = values @ coef
-            out[:, :, l] = (moved - at) / gap[:, None]
+            difference = np.einsum("iv,ivk->ik", table[place, to], sums)
+            out[:, :, feature] = difference / (levels[to] - X[:, feature])[:, None]
     return right, left
+
+
+def _change_by_level(
+    kernel: Kernel, X: FloatArray, Z: FloatArray
+) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+    """Return W (n, m) and a function from levels to c (v, v, v), so that W c is a change of K.
+
+    c[a, b, z] is for a row that moves from level a to b of a feature, and a point at level z.
+    """
+    power, gamma = kernel.feature_power, float(kernel.gamma)  # type: ignore[attr-defined]
+
+    def gaps(levels: FloatArray, power: int) -> FloatArray:
+        gap = np.abs(levels[:, None] - levels) ** power
+        return np.asarray(gap[None, :, :] - gap[:, None, :])
+
+    if power is not None:
+        return np.asarray(kernel(X, Z)), lambda levels: np.expm1(-gamma * gaps(levels, power))
+    D = distances(X, Z, "euclidean")
+    W = np.divide(-0.5 * gamma * np.exp(-gamma * D), D, out=np.zeros_like(D), where=D > 0)
+    return W, lambda levels: gaps(levels, 2)
 
 
 def _sums_by_level(
@@ -400,11 +413,3 @@ def _sums_by_level(
     of_level = (z[:, None] == levels).astype(np.float64)
     (m, k), v = coef.shape, len(levels)
     return (K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)).reshape(-1, v, k)
-
-
-def _factors(kernel: Kernel, levels: FloatArray) -> FloatArray:
-    """Return K(b, c) / K(a, c) for levels a, b, c of a feature of a product kernel, (v, v, v)."""
-    power = kernel.feature_power
-    assert power is not None
-    gaps = np.abs(levels[:, None] - levels) ** power  # (v, v)
-    return np.asarray(np.exp(-kernel.gamma * (gaps[None, :, :] - gaps[:, None, :])))  # type: ignore[attr-defined]
