@@ -15,8 +15,8 @@ from sklearn.utils.validation import column_or_1d
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
-from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide
 from lssvm.estimators.table_model import TableModel, share_documentation
+from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide
 from lssvm.estimators.table_source import (
     LargeTable,
     TableSource,

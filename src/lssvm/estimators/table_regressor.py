@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.table_scoring import ClassScorer, NumberScorer
 from lssvm.estimators.table_model import TableModel, share_documentation
+from lssvm.estimators.table_scoring import ClassScorer, NumberScorer
 from lssvm.estimators.table_source import (
     LargeTable,
     TableSource,

@@ -246,7 +246,7 @@ def choose_width(
         X = teacher.inputs[number]
         learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
         tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
-        gammas = [factor * middle_setting(member.model).gamma for factor in _WIDTHS]
+        gammas = [factor * middle_setting(member.model.cuts[0].leaves).gamma for factor in _WIDTHS]
         judged = judge_widths(member.configuration, gammas, learned, tested, size, random)
         found += [(error, number, gamma) for error, gamma, _ in judged]
     _, number, gamma = min(found)

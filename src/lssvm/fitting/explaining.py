@@ -86,7 +86,7 @@ def terms_of_table(
         for kind in {member.configuration.inputs for member in fit.used}
     }
     terms = []
-    shift = context.shift / len(fit.used)
+    shift = (context.shift + fit.offset * context.scale) / len(fit.used)
     for member in fit.used:
         rows, scale = contrasts[member.configuration.inputs], member.weight * context.scale
         if all(len(cut.leaves) == 1 for cut in member.model.cuts):

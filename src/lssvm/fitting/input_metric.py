@@ -12,10 +12,10 @@ from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.rows import Rows
 from lssvm.data.folds import hash_rows
-from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.fitting.record import Resources
 from lssvm.fitting.settings import KernelChoice
 from lssvm.fitting.table_record import DISTANCE
+from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.metric import IDENTITY, Shape, mean_outer_product

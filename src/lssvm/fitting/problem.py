@@ -93,10 +93,8 @@ class Problem:
         if are_observations(inputs, self.Y, self.weight, counted):
             order = np.argsort(place, kind="stable").astype(np.intp)
             return subset(self, order)
-        weight, scored = (
-            None if w is None else np.asarray(np.bincount(place, w), dtype=np.float64)
-            for w in (self.weight, self.scored)
-        )
+        weight = np.asarray(np.bincount(place, self.weight), dtype=np.float64)
+        scored = None if self.scored is None else np.bincount(place, self.scored).astype(np.float64)
         return replace(subset(self, first.astype(np.intp)), weight=weight, scored=scored)
 
 

@@ -187,7 +187,9 @@ def _log_stack(
         gradient = np.concatenate([[float((slope * base).sum()) + pull], slope.sum(axis=0)])
         return value + prior * (p[0] - 2.0) ** 2 / 8.0, gradient
 
-    def best(f: Callable[..., object], x: FloatArray, positive: int) -> FloatArray:
+    def best(
+        f: Callable[[FloatArray], tuple[float, FloatArray]], x: FloatArray, positive: int
+    ) -> FloatArray:
         bounds = [(0.0, 1e3)] * positive + [(-50.0, 50.0)] * (len(x) - positive)
         return np.asarray(minimize(f, x, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
@@ -210,7 +212,7 @@ def _log_stack(
 def _shares(target: FloatArray, share: FloatArray) -> FloatArray:
     """Return the log-odds of the classes' shares of the weight."""
     p = np.clip(share @ target, 1e-9, 1.0 - 1e-9)
-    return np.log(p / (1.0 - p)) if len(p) == 1 else np.log(p)
+    return np.asarray(np.log(p / (1.0 - p)) if len(p) == 1 else np.log(p))
 
 
 def most_used(weights: FloatArray) -> IntArray:

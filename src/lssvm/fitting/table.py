@@ -148,8 +148,8 @@ def fit_table(
     try:
         plan = replace(plan, candidates=screen(work))
         stage = fit_small if problem.n < SMALL else fit_large
-        for plan, more in stage(work, plan, everything):
-            fitted += more
+        for known, more in stage(work, plan, everything):
+            plan, fitted = known, fitted + more
         fit = assemble(work, plan, fitted)
         report_end(work, fit)
     except Stopped:
@@ -515,8 +515,8 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     n = problem.n if everything is None else everything.n_rows
     leaf_size, setting = choose_leaf_size(work, plan.candidates[0], n)
     # Settings of the others move with the size of leaves as that of the first.
-    first = plan.candidates[0].setting
-    moved = setting.C / first.C, setting.gamma / first.gamma
+    old = plan.candidates[0].setting
+    moved = setting.C / old.C, setting.gamma / old.gamma
     plan = replace(
         plan, candidates=[replace(c, setting=c.setting.times(*moved)) for c in plan.candidates]
     )

@@ -104,10 +104,22 @@ def _check_gamma(record: Any, *shape: int | None) -> None:
     check_range(record, 0, np.inf, "gamma")
 
 
-def check_metric(metric: Metric, d: int) -> None:
-    """Check the map of a metric, which is full or diagonal."""
+def check_metric(metric: Metric, d: int) -> int:
+    """Check the warp and the map of a metric, which is full or diagonal; return its width."""
     full = metric.map is not None and metric.map.ndim == 2
-    check_shapes(metric, map=(d, d) if full else (d,))
+    check_shapes(metric, map=(d, None) if full else (d,))
+    if metric.warp is not None:
+        q = metric.warp.knots.shape[1] if metric.warp.knots.ndim == 2 else 0
+        need(q > 0, "a warp has no knots")
+        check_shapes(metric.warp, knots=(d, q), values=(d, q))
+        along, up = np.diff(metric.warp.knots, axis=1), np.diff(metric.warp.values, axis=1)
+        rises = np.array_equal(along > 0, up > 0) and np.all(along >= 0) and np.all(up >= 0)
+        need(rises, "a warp does not increase")
+    if not full:
+        return d
+    assert metric.map is not None
+    need(1 <= metric.map.shape[1] <= d, "a metric has more directions than features")
+    return int(metric.map.shape[1])
 
 
 def check_task(task: Task, k: int) -> None:
@@ -421,7 +433,7 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
     need(named if context.texts else names is None, "the names of columns do not fit")
     need(stored.preparation is None and stored.calibration is None, "there are parts too many")
 
-    check_shapes(fit, held_out=(None, k))
+    check_shapes(fit, held_out=(None, k), offset=(k,) if len(fit.offset) == k else (1,))
     rows, all_kept = len(fit.held_out), fit.stored == "all"
     need(all_kept or not rows, "there are outputs that were not to be kept")
     need(fit.members and fit.used, "there is no configuration with a weight")
@@ -431,8 +443,9 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
         _check_member(member, -1 if ready is None else ready.n_features, k, rows, all_kept)
         exact = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
         need(len(exact) == 1, "there are prototypes without the leaves that they belong to")
-        maps: list[Any] = [one.metric.map for one in (exact[0], member)]
-        need(np.array_equal(*maps), "prototypes have another metric than their leaves")
+        first, second = exact[0].metric.map, member.metric.map
+        same = first is second if first is None or second is None else np.array_equal(first, second)
+        need(same, "prototypes have another metric than their leaves")
     if context.nearby and fit.stored != "support":
         leaves = [leaf for cut in fit.largest.model.cuts for leaf in cut.leaves]
         need(all(len(leaf.squares) for leaf in leaves), "the errors of the rows are missing")
@@ -464,7 +477,7 @@ def _check_context(context: TableContext, stored: str) -> None:
 def _check_member(member: Member, d: int, k: int, rows: int, all_kept: bool) -> None:
     """Check the leaves, the metric and the moments of one configuration."""
     model = member.model
-    check_metric(member.metric, d)
+    d = check_metric(member.metric, d)
     check_range(member, 0, np.inf, "weight", "rounds")
     check_range(model, 1, np.inf, "part_size")
     need(model.cuts, "a configuration has no leaves")

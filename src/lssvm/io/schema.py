@@ -49,6 +49,7 @@ from lssvm.fitting import greedy as greedy_fit
 from lssvm.fitting import table_record as table_fit
 from lssvm.fitting.table_record import TableContext
 from lssvm.io.records import Record, Schema, need
+from lssvm.kernels.warp import Warp
 from lssvm.prototypes import bandwidth
 from lssvm.reductions import l0, pruning
 
@@ -164,6 +165,7 @@ _RECORDS: dict[str, type[Any]] = {
     # the model for tables
     "TableFit": table_fit.TableFit,
     "Trial": table_fit.Trial,
+    "Step": table_fit.Step,
     "TableContext": TableContext,
     "Configuration": table_fit.Configuration,
     "Member": table_fit.Member,
@@ -198,6 +200,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Trend": kernels.Trend,
     "Precomputed": kernels.Precomputed,
     "Metric": kernels.Metric,
+    "Warp": Warp,
     "KMeans": prototypes.KMeans,
     "RenyiEntropy": prototypes.RenyiEntropy,
     "RPCholesky": prototypes.RPCholesky,
@@ -238,9 +241,10 @@ _NAN = {
     "TableFit": "held_out",
     "TableContext": "importances best_score",
     "Trial": "error weight seconds",
+    "Step": "gain",
 }
 
-_FLOAT64 = {"Moments", "NystromMap", "Metric", "TableContext", "Tree", "Leaf", "ExactFit"}
+_FLOAT64 = {"Moments", "NystromMap", "Metric", "Warp", "TableContext", "Tree", "Leaf", "ExactFit"}
 _FLOAT64 |= {"NumberEncoding", "LevelEncoding"}
 
 _UNNAMED = {"Model": "parameters record", "StoredPipeline": "model"}

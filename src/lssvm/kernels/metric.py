@@ -412,4 +412,5 @@ def _sums_by_level(
     """Return sum_j K_ij coef_jk over the rows j of every level of a feature, shape (n, v, k)."""
     of_level = (z[:, None] == levels).astype(np.float64)
     (m, k), v = coef.shape, len(levels)
-    return (K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)).reshape(-1, v, k)
+    sums = K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)
+    return np.asarray(sums.reshape(-1, v, k))

@@ -50,29 +50,29 @@ class Warp:
     def slopes(self, X: FloatArray) -> FloatArray:
         """Return the derivative of the map at every entry of X (n, d)."""
         out = np.empty(X.shape)
-        for l, (x, y) in enumerate(zip(self.knots, self.values, strict=True)):
+        for j, (x, y) in enumerate(zip(self.knots, self.values, strict=True)):
             x, y = _distinct(x, y)
             if len(x) < 2:
-                out[:, l] = 1.0
+                out[:, j] = 1.0
                 continue
-            piece = np.clip(np.searchsorted(x, X[:, l], side="right") - 1, 0, len(x) - 2)
-            out[:, l] = (np.diff(y) / np.diff(x))[piece]
+            piece = np.clip(np.searchsorted(x, X[:, j], side="right") - 1, 0, len(x) - 2)
+            out[:, j] = (np.diff(y) / np.diff(x))[piece]
         return out
 
     @staticmethod
     def _interpolate(X: FloatArray, source: FloatArray, target: FloatArray) -> FloatArray:
         out = np.empty(X.shape)
-        for l, (x, y) in enumerate(zip(source, target, strict=True)):
+        for j, (x, y) in enumerate(zip(source, target, strict=True)):
             x, y = _distinct(x, y)
-            column = np.asarray(X[:, l], dtype=np.float64)
+            column = np.asarray(X[:, j], dtype=np.float64)
             if len(x) < 2:
-                out[:, l] = column - x[0] + y[0]
+                out[:, j] = column - x[0] + y[0]
                 continue
             first = (y[1] - y[0]) / (x[1] - x[0])
             last = (y[-1] - y[-2]) / (x[-1] - x[-2])
-            out[:, l] = np.interp(column, x, y)
-            out[:, l] += np.minimum(column - x[0], 0.0) * first
-            out[:, l] += np.maximum(column - x[-1], 0.0) * last
+            out[:, j] = np.interp(column, x, y)
+            out[:, j] += np.minimum(column - x[0], 0.0) * first
+            out[:, j] += np.maximum(column - x[-1], 0.0) * last
         return out
 
 
@@ -138,22 +138,22 @@ def learn_warp(slopes: SquaredSlopes, rows: FloatArray) -> Warp | None:
         return None
     pieces: list[tuple[FloatArray, FloatArray]] = []
     share = slopes.weight / slopes.weight.mean()
-    for l, mean in enumerate(means):
-        levels = np.unique(rows[:, l])
+    for j, mean in enumerate(means):
+        levels = np.unique(rows[:, j])
         discrete = len(levels) <= N_BINS + 1
         x = (
             levels
             if discrete
-            else np.unique(np.quantile(rows[:, l], np.linspace(0, 1, N_BINS + 1)))
+            else np.unique(np.quantile(rows[:, j], np.linspace(0, 1, N_BINS + 1)))
         )
         if len(x) < 2:
             pieces.append((x[:1], x[:1]))
             continue
-        t, q = slopes.at[:, l], len(x) - 1
+        t, q = slopes.at[:, j], len(x) - 1
         above = np.clip(np.searchsorted(x, t, side="right") - 1, 0, q - 1)
         below = np.clip(np.searchsorted(x, t, side="left") - 1, 0, q - 1)
         mass, square = np.full(q, _PSEUDO), np.full(q, _PSEUDO * mean)
-        sides = [(above, slopes.right[:, l], t < x[-1]), (below, slopes.left[:, l], t > x[0])]
+        sides = [(above, slopes.right[:, j], t < x[-1]), (below, slopes.left[:, j], t > x[0])]
         for piece, values, there in sides:
             np.add.at(mass, piece[there], 0.5 * share[there])
             np.add.at(square, piece[there], 0.5 * (share * values)[there])

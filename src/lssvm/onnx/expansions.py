@@ -15,6 +15,7 @@ from lssvm.fitting.record import Fit
 from lssvm.kernels import RBF, Exponential, Laplacian, Linear, Matern, NonStationary, Polynomial
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.metric import Metric
+from lssvm.kernels.warp import Warp
 from lssvm.local import Cut, Leaf, Tree
 from lssvm.onnx.graph import ModelGraph, Tensor, loop_body
 
@@ -68,7 +69,7 @@ def add_members(features: Mapping[str, Tensor], fit: TableFit) -> Tensor:
             values = add_partition(X, member, cut) * (member.weight / len(member.model.cuts))
             total = values if total is None else total + values
     assert total is not None
-    return total
+    return total + fit.offset[None, :]
 
 
 def add_partition(X: Tensor, member: Member, cut: Cut) -> Tensor:
@@ -103,11 +104,30 @@ def add_expansion(X: Tensor, kernel: Kernel, Z: FloatArray, coef: FloatArray) ->
 
 
 def add_map(X: Tensor, metric: Metric) -> Tensor:
-    """Add the metric of the inputs."""
+    """Add the warp and the metric of the inputs."""
+    if metric.warp is not None:
+        X = add_warp(X, metric.warp)
     A = metric.map
     if A is None:
         return X
     return X * A[None, :] if A.ndim == 1 else X @ A
+
+
+def add_warp(X: Tensor, warp: Warp) -> Tensor:
+    """Add a piecewise linear map of every feature: a line and a hinge at every inner knot."""
+    d, q = warp.knots.shape
+    first, slope, hinge = np.zeros(d), np.ones(d), np.zeros((q, d))
+    for j, (x, y) in enumerate(zip(warp.knots, warp.values, strict=True)):
+        last = int(np.argmax(x == x[-1])) + 1
+        first[j] = y[0] - x[0]
+        if last > 1:
+            steps = np.diff(y[:last]) / np.diff(x[:last])
+            slope[j], first[j] = steps[0], y[0] - steps[0] * x[0]
+            hinge[1 : last - 1, j] = np.diff(steps)
+    total = X * slope[None, :] + first[None, :]
+    for i in np.flatnonzero(hinge.any(axis=1)):
+        total = total + X.graph.node("Relu", X - warp.knots[None, :, i]) * hinge[i][None, :]
+    return total
 
 
 def add_kernel(X: Tensor, kernel: Kernel, Z: FloatArray) -> Tensor:

@@ -100,7 +100,7 @@ def class_labels(classes: Any) -> np.ndarray[Any, Any]:
 
 
 def add_probabilities(
-    calibrated: Probabilities, raw: Tensor, scores: Tensor, index: Tensor
+    calibrated: Probabilities, raw: Tensor, scores: Tensor, index: Tensor | None
 ) -> Tensor:
     """Add calibrated probabilities (n, n_classes), see `lssvm.uncertainty.Probabilities`.
 
@@ -111,8 +111,8 @@ def add_probabilities(
         Outputs (n, n_problems).
     scores : Tensor
         Class scores (n, n_classes); not read where each problem has two classes.
-    index : Tensor
-        Class numbers (n,) that were decided.
+    index : Tensor or None
+        Class numbers (n,) that were decided, where probabilities are to agree with them.
     """
     code, maps = calibrated.code, calibrated.maps
     if not by_problem(code):
@@ -194,8 +194,10 @@ def _largest(values: Tensor, count: int, columns: int) -> Tensor:
     return graph.node("Slice", top, *(graph.integers([i]) for i in (0, -1, 0)))
 
 
-def _agreeing(p: Tensor, index: Tensor, K: int) -> Tensor:
+def _agreeing(p: Tensor, index: Tensor | None, K: int) -> Tensor:
     """Add `agree_with`: rows whose largest probability is not the decided class are projected."""
+    if index is None:
+        return p
     node, integers = p.graph.node, p.graph.integers
     decided = index.reshape(-1, 1)
     own_place = node("Equal", decided, integers(np.arange(K)[None, :]))
@@ -323,11 +325,17 @@ def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilit
 
 
 def add_classes(
-    task: Classes, raw: Tensor, calibration: Probabilities | None, *, are_scores: bool = False
+    task: Classes,
+    raw: Tensor,
+    calibration: Probabilities | None,
+    *,
+    are_scores: bool = False,
+    agree: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Add scores, class numbers and probabilities for outputs ``raw`` of binary problems.
 
-    Outputs of one class against the others may be scores themselves.
+    Outputs of one class against the others may be scores themselves. Probabilities ``agree`` with
+    the decided classes, unless thresholds were tuned.
     """
     scores, index = add_decision(task.code, task.decoding, raw, are_scores=are_scores)
     if calibration is None:
@@ -335,7 +343,8 @@ def add_classes(
     by_class = scores
     if task.n_classes == 2 or are_scores:
         by_class = add_class_scores(task.code, task.decoding, raw)
-    return scores, index, add_probabilities(calibration, raw, by_class, index)
+    decided = index if agree else None
+    return scores, index, add_probabilities(calibration, raw, by_class, decided)
 
 
 def add_classifier(
@@ -383,7 +392,8 @@ def add_outputs(
         if isinstance(context.task, Classes):
             calibration = None if wanted is False else context.calibration
             assert not isinstance(calibration, Residuals)
-            added = add_classes(context.task, raw, calibration, are_scores=True)
+            agree = model.scoring is None
+            added = add_classes(context.task, raw, calibration, are_scores=True, agree=agree)
             return class_outputs(class_labels(context.task.classes), *added)
         values = {"prediction": raw * context.scale[None, :] + context.shift[None, :]}
         tail = (len(context.scale),)
