@@ -43,6 +43,7 @@ from lssvm.fitting.clock import Clock
 from lssvm.fitting.compression import Teacher, compress_table
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.record import Resources
+from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table import SMALL
 from lssvm.fitting.table_prototypes import change_beside
 from lssvm.fitting.table_record import Inputs, Member
@@ -461,11 +462,15 @@ class TableModel(BaseEstimator):
         for part in compress_table(fit, teacher, sizes, seed=context.seed, threads=threads):
             name = part.member.configuration.inputs
             own = replace(context, prepared={name: context.prepared[name]})
+            loss: StackLoss = "squared" if classes is None else "log"
+            Y, weight = teacher.Y[part.rows], teacher.weight[part.rows]
+            stack = fit_stack([part.outputs], Y, weight, loss)
             held_out = np.full(teacher.Y.shape, np.nan)
-            held_out[part.rows] = part.outputs
+            held_out[part.rows] = stack.outputs([part.outputs])
             record = replace(
                 fit,
-                members=(part.member,),
+                members=(replace(part.member, weight=float(stack.weights[0])),),
+                offset=stack.offset,
                 trials=(),
                 held_out=held_out,
                 part_size=part.member.model.part_size,

@@ -87,6 +87,7 @@ class Teacher:
                 X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
             inputs.append(X)
             said += share * max(member.weight, 1e-12) * member.model.left_out(n)
+        said += fit.offset
         good = np.isfinite(said).all(axis=1)
         return cls(Y[good], said[good], weight[good], [X[good] for X in inputs])
 

@@ -254,7 +254,7 @@ def rows_of(parts: PartsModel) -> tuple[Rows, IntArray]:
 def moments_of(
     kernel: Kernel, rows: Rows, Z: FloatArray, cells: Sequence[slice] | None, threads: int
 ) -> list[Moments]:
-    """Return the moments of consecutive cells of rows, within what `number_of_prototypes` allows."""
+    """Return the moments of consecutive cells of rows, as `number_of_prototypes` allows."""
     source = ArraySource(rows.X, rows.Y, weight=rows.weight)
     return accumulate(kernel, source, Z, cells, budget=2**62, threads=threads)
 
