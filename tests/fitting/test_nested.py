@@ -5,64 +5,63 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lssvm.fitting import Configuration, Problem, SquaredErrors, TableSettings
+from lssvm.fitting import Configuration, Problem, TableSettings
 from lssvm.fitting.clock import Clock
 from lssvm.fitting.nested import nested_outputs, of_equal_size, tuned_outside
 from lssvm.fitting.problem import deal, subset
 from lssvm.fitting.screening import median_of, tune
-from lssvm.fitting.table_work import TableRun
+from lssvm.fitting.table_work import Work
+from lssvm.kernels.radial import distances
 from lssvm.local import fit_leaf
 
 SETS = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))
 rng = np.random.default_rng(0)
 
 
-def make_run(n=40, *, grouped=False, signal=1.0, **others):
+def make_work(n=40, *, grouped=False, signal=1.0):
     X = rng.normal(size=(n, 2))
     Y = np.column_stack([signal * np.sin(2 * X[:, 0]), signal * X[:, 1]])
     Y += 0.5 * rng.normal(size=Y.shape)
     labels = np.arange(n) // 2 if grouped else None
     problem = Problem({"standardised": X}, Y, rng.uniform(0.5, 2.0, n), labels)
-    ask = TableSettings(configurations=SETS, **others)
-    random = np.random.default_rng(1)
-    folds = deal(problem, 5, random)
-    judge = SquaredErrors(problem)
-    return TableRun(problem, ask, Clock(), lambda event: None, judge, folds, random)
+    folds = deal(problem, 5, np.random.default_rng(1))
+    settings = TableSettings(configurations=SETS)
+    return Work(problem, settings, Clock(), None, folds, lambda event: None)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_fold_is_tuned_as_its_other_rows_would_be_alone(grouped, monkeypatch):
-    run = make_run(grouped=grouped)
-    folds = deal(run.problem, 7, np.random.default_rng(2))
+    work = make_work(grouped=grouped)
+    folds = deal(work.problem, 7, np.random.default_rng(2))
     for configuration in SETS:
-        rows = run.problem.rows("standardised")
-        D = np.abs(rows.X[:, None] - rows.X) ** (2 if configuration.kernel == "rbf" else 1)
-        found = tuned_outside(run, configuration, folds)
-        median = median_of(D.sum(axis=2))
+        rows = work.problem.rows("standardised")
+        D = distances(rows.X, rows.X, configuration.distance)
+        found = tuned_outside(work, configuration, folds)
+        median = median_of(D)
         monkeypatch.setattr("lssvm.fitting.screening.median_of", lambda D, all=median: all)
         for v in range(7):
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
-            other = subset(run.problem, outside).rows("standardised")
-            alone = tune(other, configuration, run.folds[outside])
+            other = subset(work.problem, outside).rows("standardised")
+            alone = tune(other, configuration, D[np.ix_(outside, outside)], work.folds[outside])
             leaf = fit_leaf(other, configuration.distance, alone.setting)
             np.testing.assert_allclose(found.outputs[v, outside], leaf.fit.left_out, atol=1e-7)
-            np.testing.assert_allclose(found.crossed[v, outside], alone.crossed, atol=1e-7)
+            np.testing.assert_allclose(found.crossed[v, outside], alone.nested, atol=1e-7)
             new = leaf.outputs(rows.X[inside], configuration.distance)
             np.testing.assert_allclose(found.outputs[v, inside], new, atol=1e-7)
 
 
 @pytest.mark.parametrize("at_most", [1, 2])
 def test_the_targets_of_a_fold_do_not_reach_its_outputs(at_most):
-    run = make_run(small=at_most)
-    n, k = run.problem.Y.shape
+    work = make_work()
+    n, k = work.problem.Y.shape
     learned = [rng.normal(size=(n, k))]
-    out = nested_outputs(run, learned, at_most)
+    out = nested_outputs(work, learned, at_most)
     assert out.shape == (n, k) and np.isfinite(out).all()
-    folds = deal(run.problem, 30, np.random.default_rng(run.ask.seed))
+    folds = deal(work.problem, 30, np.random.default_rng(work.settings.seed))
     inside = folds == folds[0]
-    Y = run.problem.Y.copy()
+    Y = work.problem.Y.copy()
     Y[inside] += 100.0
-    changed = replace(run, problem=replace(run.problem, Y=Y))
+    changed = replace(work, problem=replace(work.problem, Y=Y))
     again = nested_outputs(changed, learned, at_most)
     np.testing.assert_allclose(again[inside], out[inside], atol=1e-6)
     assert np.abs(again[~inside] - out[~inside]).max() > 0.1

@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from lssvm.fitting import combine, cross_stack, stack_weights
+from lssvm.fitting.stacking import StackRule, combine, cross_stack, fit_stack
 
 rng = np.random.default_rng(0)
 Y = rng.normal(size=(80, 2))
+ONES = np.ones(80)
 F = [Y + 0.5 * rng.normal(size=Y.shape), 0.5 * Y + rng.normal(size=Y.shape), -Y]
+
+
+def stack_weights(outputs, Y, weight=None, plain=None):
+    weight = np.ones(len(Y)) if weight is None else weight
+    stack = fit_stack(outputs, Y, weight, "squared", plain)
+    assert not stack.offset.any()
+    return stack.weights
 
 
 def test_weights_are_non_negative_least_squares():
@@ -53,10 +61,10 @@ def test_plain_models_are_a_safe_half_unless_the_gain_is_no_chance(noise, share)
 
 def test_crossed_weights_have_not_seen_the_fold():
     folds = np.arange(80) % 4
-    before = cross_stack(F, Y, None, folds)
+    before = cross_stack(F, Y, ONES, folds, StackRule())
     changed = Y.copy()
     changed[folds == 1] += 100.0
-    after = cross_stack(F, changed, None, folds)
+    after = cross_stack(F, changed, ONES, folds, StackRule())
     np.testing.assert_array_equal(after[folds == 1], before[folds == 1])
     assert np.abs(after[folds == 2] - before[folds == 2]).max() > 1e-3
     weights = stack_weights([f[folds != 1] for f in F], Y[folds != 1])

@@ -9,7 +9,7 @@ from lssvm._core.errors import Stopped
 from lssvm.fitting import Configuration, Interrupted, Problem, TableSettings, fit_table
 from lssvm.fitting.clock import Clock
 from lssvm.fitting.problem import deal, sample_rows
-from lssvm.fitting.table import choose_part_size
+from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_idle, worth_fitting
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, Rows, fit_leaf
 
@@ -38,9 +38,9 @@ LARGE = TableSettings.preset(
     "balanced",
     screened=150,
     learned_on=600,
-    learned_part=200,
-    judged_on=300,
-    part_size=300,
+    learned_leaf=200,
+    scored_on=300,
+    leaf_size=300,
     rounds=2,
 )
 
@@ -144,11 +144,10 @@ QUICK = {
             configurations=TWO,
             screened=60,
             learned_on=300,
-            learned_part=100,
-            judged_on=100,
-            part_size=150,
+            learned_leaf=100,
+            scored_on=100,
+            leaf_size=150,
             rounds=1,
-            tries=2,
         ),
     ),
 }
@@ -232,7 +231,7 @@ def test_rows_that_made_a_metric_do_not_judge_an_interrupted_fit():
 
 
 class ByAbsoluteErrors:
-    decides = True
+    chooses = True
 
     def __init__(self, p):
         self.p = p
@@ -240,9 +239,12 @@ class ByAbsoluteErrors:
     def loss(self, outputs, rows):
         return float(np.mean(np.abs(self.p.Y[rows] - outputs)))
 
+    def decision_shift(self, outputs, rows):
+        return np.zeros(outputs.shape[1])
 
-def test_a_judge_decides_what_is_stacked():
-    """One configuration is best by the judge alone: only it is kept."""
+
+def test_a_scorer_chooses_what_is_stacked():
+    """One configuration is best by the scorer alone: only it is kept."""
 
     class Contrary(ByAbsoluteErrors):
         def loss(self, outputs, rows):  # the worst model wins
@@ -251,7 +253,7 @@ def test_a_judge_decides_what_is_stacked():
     p = problem(90)
     ask = TableSettings.preset("fast", rounds=0)
     best, worst = (
-        fit_table(p, ask, Clock(), quiet, judge(p)) for judge in (ByAbsoluteErrors, Contrary)
+        fit_table(p, ask, Clock(), quiet, scorer(p)) for scorer in (ByAbsoluteErrors, Contrary)
     )
     error = [np.mean(np.abs(f.held_out - p.Y)) for f in (best, worst)]
     assert error[0] < 0.8 * error[1]

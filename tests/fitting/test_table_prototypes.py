@@ -18,7 +18,7 @@ from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.cli.checking import nearest_of
 from lssvm.fitting import Member
 from lssvm.fitting.table_prototypes import fit_beside, moments_of, rows_of
-from lssvm.fitting.table_work import Candidate, TableRun
+from lssvm.fitting.table_work import Candidate, Work
 from lssvm.kernels import RBF, Laplacian
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, PartsModel, Rows
@@ -95,29 +95,29 @@ def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -
     """Every row's output is that of a model of the other folds: its target has not reached it."""
     seen = []
 
-    def watched(run: TableRun, candidate: Candidate, parts: PartsModel, size: int, gamma: float):
-        seen.append((run, *(found := fit_beside(run, candidate, parts, size, gamma))))
+    def watched(work: Work, candidate: Candidate, parts: PartsModel, size: int, gamma: float):
+        seen.append((work, *(found := fit_beside(work, candidate, parts, size, gamma))))
         return found
 
-    monkeypatch.setattr("lssvm.fitting.table.fit_beside", watched)
+    monkeypatch.setattr("lssvm.fitting.table_prototypes.fit_beside", watched)
     X, y = additive(2600, 12)
     LSSVMRegressor(
         "fast", part_size=300, n_prototypes=150, kernel="laplacian", inputs="standardised", n_jobs=1
     ).fit(X, y, sample_weight=np.random.default_rng(0).uniform(0.5, 2.0, len(X)))
-    ((run, found, model, outputs),) = seen
-    rows = run.problem.rows("standardised", found.metric)
+    ((work, found, model, outputs),) = seen
+    rows = work.problem.rows("standardised", found.metric)
     (leaf,) = model.cuts[0].leaves
     kernel, Z = found.configuration.make_kernel(found.setting.gamma), leaf.rows.X
-    assert np.array_equal(np.unique(run.folds), np.arange(5))
+    assert np.array_equal(np.unique(work.folds), np.arange(5))
     for v in range(5):
-        train, test = (rows.take(np.flatnonzero(at)) for at in (run.folds != v, run.folds == v))
+        train, test = (rows.take(np.flatnonzero(at)) for at in (work.folds != v, work.folds == v))
         K, G, s = kernel(train.X, Z), kernel(Z, Z), train.weight[:, None]
         # The bordered normal equations, solved as they stand.
         ones = np.ones((len(K), 1))
         H = np.block([[K.T @ (s * K) + G / found.setting.C, K.T @ s], [(K.T @ s).T, s.sum()]])
         both = np.linalg.solve(H, np.column_stack([K, ones]).T @ (s * train.Y))
-        close(outputs[run.folds == v], kernel(test.X, Z) @ both[:-1] + both[-1], atol=1e-6)
-    first = run.folds == 0
+        close(outputs[work.folds == v], kernel(test.X, Z) @ both[:-1] + both[-1], atol=1e-6)
+    first = work.folds == 0
     gap = (rows.Y - outputs)[first] ** 2
     assert found.error == pytest.approx(np.average(gap, axis=0, weights=rows.weight[first]).sum())
 
