@@ -285,7 +285,7 @@ def test_a_tree_with_a_circle_is_refused(tmp_path):
         (lambda h: record(h)["members"].update(tuple=[]), "no configuration"),
         (lambda h: record(h).update(context=None), "context is missing"),
         (lambda h: record(h).update(stored="prediction"), "how much of the model"),
-        (lambda h: member_of(h).update(weight=-1.0), "weight is out of range"),
+        (lambda h: member_of(h).update(weight=-1.0), "weight is out of range|with a weight"),
         (lambda h: member_of(h)["model"]["fields"].update(distance="x"), "distance"),
         (lambda h: member_of(h)["configuration"]["fields"].update(kernel="x"), "kernel is of"),
         (lambda h: member_of(h)["configuration"]["fields"].update(inputs="x"), "inputs is of"),

@@ -27,8 +27,8 @@ def test_parts_of_two_trees(kernel):
     model = LSSVMRegressor(
         "fast", kernel=kernel, part_size=300, n_trees=2, inputs="standardised", n_jobs=1
     ).fit(X, signal)
-    (member,) = model.record_.members
-    assert len(member.model.cuts) == 2 and len(member.model.cuts[0].leaves) >= 9
+    for member in model.record_.members:
+        assert len(member.model.cuts) == 2 and len(member.model.cuts[0].leaves) >= 9
     found = run(model, new)
     np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
     one = run(model, new[:1])  # most parts have no row
@@ -44,9 +44,19 @@ def test_prototypes_beside_parts():
 
 
 def test_a_metric_is_part_of_the_file():
-    model = LSSVMRegressor("fast", kernel="rbf", part_size=300, n_jobs=1).fit(X, signal)
+    rows = np.column_stack([X, rng.normal(size=(len(X), 4))])  # columns that do not matter
+    new = np.column_stack([globals()["new"], np.ones((63, 4))])
+    model = LSSVMRegressor("fast", kernel="rbf", part_size=300, n_jobs=1).fit(rows, signal)
     maps = [member.metric for member in model.record_.members]
     assert any(isinstance(one, Metric) and one.map is not None for one in maps)
+    found = run(model, new)
+    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
+
+
+def test_a_warp_is_part_of_the_file():
+    step = np.where(X[:, 0] > 0.5, 2.0, 0.0) + 0.05 * X[:, 1] + 0.05 * rng.normal(size=len(X))
+    model = LSSVMRegressor("fast", kernel="laplacian", part_size=300, n_jobs=1).fit(X, step)
+    assert any(member.metric.warp is not None for member in model.record_.members)
     found = run(model, new)
     np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
 

@@ -190,7 +190,8 @@ def _log_stack(
     def best(
         f: Callable[[FloatArray], tuple[float, FloatArray]], x: FloatArray, positive: int
     ) -> FloatArray:
-        bounds = [(0.0, 1e3)] * positive + [(-50.0, 50.0)] * (len(x) - positive)
+        least = 1e-3 if positive == 1 else 0.0  # where nothing is learned, next to nothing is left
+        bounds = [(least, 1e3)] * positive + [(-50.0, 50.0)] * (len(x) - positive)
         return np.asarray(minimize(f, x, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
     first = best(along, np.concatenate([[2.0], np.zeros(k)]), 1)

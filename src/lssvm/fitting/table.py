@@ -557,7 +557,7 @@ def needed(work: Work, candidates: list[Candidate], size: int) -> list[Candidate
         return candidates[:size]
     Y, weight = work.problem.Y[rows], work.problem.weight[rows]
     stack = work.rule(at_most=size).fit(outputs, Y, weight, rows)
-    return [candidates[i] for i in most_used(stack.weights)]
+    return [candidates[i] for i in most_used(stack.weights)] or candidates[:1]
 
 
 def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[Candidate]:
