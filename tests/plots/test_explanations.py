@@ -141,7 +141,7 @@ def test_what_is_missing_is_said(display, model):
 
 
 def test_without_matplotlib_the_extra_is_named(model, without_matplotlib):
-    with pytest.raises(MissingDependencyError, match=r"lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"\.\[plots\]"):
         BeeswarmDisplay.from_estimator(model, X)
 
 

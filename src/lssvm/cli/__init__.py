@@ -41,10 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         if error.name not in ("rich", "typer"):
             raise
-        sys.stderr.write(
-            f"lssvm: error: the command line needs {error.name}, which is not installed: "
-            "pip install 'lssvm[cli,files]'\n"
-        )
+        from lssvm._core.errors import install
+
+        missing = f"the command line needs {error.name}, which is not installed"
+        sys.stderr.write(f"lssvm: error: {missing}: {install('[cli,files]')}\n")
         return 2
     except KeyboardInterrupt:  # while it starts
         return 130

@@ -34,7 +34,7 @@ def pyplot(caller: str) -> Any:
     >>> pyplot("this example").__name__
     'matplotlib.pyplot'
     """
-    return library("matplotlib.pyplot", f"{caller} needs matplotlib", "pip install lssvm[plots].")
+    return library("matplotlib.pyplot", f"{caller} needs matplotlib", "[plots]")
 
 
 class Display:
