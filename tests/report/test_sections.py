@@ -153,11 +153,14 @@ def test_a_leak_comes_first_and_a_one_sided_target_is_named():
     about.facts |= {
         "data": {"suspected_leaks": {"x0": 1.0}, "suspected_ids": ["x3"]},
         "baseline_accuracy": 0.95,
-        "importance": {"x0": 0.5, "x1": 0.0, "x2": 0.0, "x3": 0.0},
+        "importance_interval": {"x0": (0.4, 0.6), "x1": (-0.1, 0.1), "x2": (-1, 0), "x3": (-2, -1)},
     }
     lines = suggestions(about, "More rows.")
     assert "“x0”" in lines[0] and "“x3”" in lines[1]
     assert any('gamma="ard"' in line for line in lines)
+    assert [line for line in lines if "falls when" in line] == [
+        "The loss falls when “x3” is shuffled: try to leave that out."
+    ]
     assert any('class_weight="balanced"' in line for line in lines)
     assert lines[-1] == "More rows."
 

@@ -47,6 +47,7 @@ def write_report(
     title: str | None = None,
     seconds: Mapping[str, float] | None = None,
     settings: Mapping[str, Any] | None = None,
+    pos_label: Any = None,
 ) -> dict[str, Any]:
     """Write what a fitted model has learned, how good it is and how to make it again.
 
@@ -71,6 +72,9 @@ def write_report(
     settings : mapping, optional
         What else to write down about the run. "command" (str or list of words) is the command line,
         "warnings" and "notes" (lists of str) are shown at the top, everything else in a table.
+    pos_label : object, optional
+        Of two classes, the one that precision, recall, curves and costs are about; by default the
+        rarer one among the training rows.
 
     Returns
     -------
@@ -117,7 +121,7 @@ def write_report(
     """
     if isinstance(model, NARX):
         return write_forecast(model, path, train, test, title, settings, seconds)
-    subject = read_subject(model, train, test)
+    subject = read_subject(model, train, test, pos_label)
     name = type(subject.model).__name__
     subject.facts |= {
         "task": "classification" if subject.classification else "regression",
@@ -130,6 +134,8 @@ def write_report(
         },
         "n_support": support_size(subject.model),
     }
+    if subject.classification and len(subject.classes.classes) == 2:
+        subject.facts["pos_label"] = str(subject.classes.classes[subject.classes.positive])
     lead, parts = _sections(subject, train, seconds, settings or {})
     heading = title or f"Predicting {short(subject.target, 60)}"
     words = f"{name} · fitted to {count(subject.train.n_rows)} rows of "

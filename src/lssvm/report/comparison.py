@@ -30,6 +30,7 @@ from lssvm.report.markup import (
     Section,
     bullets,
     count,
+    listing,
     number,
     percent,
     short,
@@ -288,13 +289,10 @@ def _data(subject: Subject) -> Iterator[str]:
         )
     for name in list(data.get("suspected_ids", ()))[:1]:
         yield f"Leave out “{short(name, 40)}”: it numbers the rows."
-    useless = [n for n, gain in subject.facts.get("importance", {}).items() if gain < 0]
-    if len(useless) >= 3:
-        some = ", ".join(f"“{short(name, 24)}”" for name in useless[-3:])
-        yield (
-            f"{len(useless)} columns are no better than noise when shuffled (such as {some}): try "
-            "without them."
-        )
+    spans = subject.facts.get("importance_interval", {}).items()
+    harmful = [f"“{short(name, 24)}”" for name, (_, high) in spans if high < 0]
+    if harmful:
+        yield f"The loss falls when {listing(harmful[:3])} is shuffled: try to leave that out."
 
 
 def _models(subject: Subject) -> Iterator[str]:
@@ -320,7 +318,8 @@ def _models(subject: Subject) -> Iterator[str]:
 
 def _settings(subject: Subject) -> Iterator[str]:
     params = subject.model.get_params(deep=False)
-    gains = np.array([max(v, 0.0) for v in subject.facts.get("importance", {}).values()])
+    spans = subject.facts.get("importance_interval", {}).values()
+    gains = np.array([max(low, 0.0) for low, _ in spans])
     gamma = params.get("gamma", "ard")
     if params.get("kernel") == "rbf" and np.ndim(gamma) == 0 and gamma != "ard":
         few = max(1, len(gains) // 4)

@@ -26,6 +26,7 @@ from lssvm.report.markup import (
     why,
 )
 from lssvm.report.measures import (
+    Z95,
     ClassPredictions,
     Intervals,
     Measure,
@@ -36,6 +37,7 @@ from lssvm.report.measures import (
     confusion,
     coverage_measures,
     finite,
+    mean_and_error,
     number_measures,
     proportion_interval,
     ranking_curves,
@@ -81,12 +83,9 @@ def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
     advice : str or None
         What the learning curve says.
     """
-    gains = subject.facts.get("importance", {}).items()
-    names = [f"“{short(name, 30)}”" for name, gain in gains if gain > 0][:3]
-    second = f" It leans most on {listing(names)}."
-    if not names:
-        kept = count(support_size(subject.model))
-        second = f" It compares new rows with {kept} rows that it has kept."
+    spans = subject.facts.get("importance_interval", {}).items()
+    names = [f"“{short(name, 30)}”" for name, (low, _) in spans if low > 0][:3]
+    second = f" It depends most on {listing(names)}." if names else ""
     leaking = list(subject.facts.get("data", {}).get("suspected_leaks", ()))
     third = advice or "There were too few rows, or none to spare, to see whether more would help."
     if leaking:
@@ -110,15 +109,17 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
         f" of {subject.rows_said} (95 % interval {span(accuracy)}), where always answering "
         f"“{name}”, the most frequent class, would be right for {percent(baseline)}.",
     ]
-    if accuracy.low <= baseline:
+    better = (found.labels != usual).astype(np.float64) - (found.labels != found.decided)
+    gain, error = mean_and_error(better, found.weight)
+    if gain <= Z95 * error:
+        ends = " to ".join(number(100.0 * (gain + side * Z95 * error)) for side in (-1, 1))
         subject.notes.append(
-            f"The model is not clearly better than always answering “{name}”: the interval of its "
-            f"accuracy ({span(accuracy)}) reaches down to {percent(baseline)}. Other columns, or "
-            "more rows, may help."
+            f"The accuracy is not clearly higher than that of always predicting “{name}”: the "
+            f"difference is {number(100.0 * gain)} points (95 % interval {ends})."
         )
     if baseline > 0.9:
         subject.notes.append(
-            f"{percent(baseline)} of the rows are of one class, so the accuracy says little: look "
+            f"{percent(baseline)} of the rows are of one class, so the accuracy tells little: look "
             "at the balanced accuracy and at the precision-recall curve, and consider "
             'class_weight="balanced".'
         )
@@ -166,8 +167,8 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
     subject.facts["metrics"] = facts[0]
     if r2 and r2[0].low <= 0:
         subject.notes.append(
-            "The model is not clearly better than always answering the mean: the interval of the "
-            "explained variance reaches zero. Other columns, or more rows, may help."
+            "The model is not clearly better than always predicting the mean: the interval of the "
+            "explained variance reaches zero."
         )
     leading = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
     listed = figure_table("Figures; 95 % intervals: all by jackknife over rows.", each[0])
@@ -347,7 +348,7 @@ def rankings(subject: Subject) -> Section | None:
 
 def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
     q = len(found.classes)
-    columns = [1] if q == 2 else list(range(q))
+    columns = [found.positive] if q == 2 else list(range(q))
     curves = {c: made for c in columns if (made := ranking_curves(found, c)) is not None}
     if not curves:
         return []
@@ -365,7 +366,7 @@ def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
             steps = [np.interp(grid, *made[key]) for made in curves.values()]
             chart.line(grid, np.mean(steps, axis=0), "sb", width=2.6)
     if q == 2:
-        one, label = curves[1], short(found.classes[1], 30)
+        one, label = curves[found.positive], short(found.classes[found.positive], 30)
         charts["precision"].rule(y=one["share"], title="share of the class")
         said = [
             f"ROC curve for “{label}”, area {number(one['auc'])}; the dashed line is guessing.",
@@ -401,9 +402,11 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
         return []
     two = len(found.classes) == 2
     if two:
-        p, hit = found.probability[:, 1], found.labels == 1
-        said = f"probability of “{short(found.classes[1], 20)}”"
-        colours, names = ("s1", "s0"), [short(label, 24) for label in found.classes[::-1]]
+        c = found.positive
+        p, hit = found.probability[:, c], found.labels == c
+        said = f"probability of “{short(found.classes[c], 20)}”"
+        colours = (f"s{c}", f"s{1 - c}")
+        names = [short(found.classes[k], 24) for k in (c, 1 - c)]
     else:
         p, hit = found.probability.max(axis=1), found.probability.argmax(axis=1) == found.labels
         said = "probability of the predicted class"
@@ -450,13 +453,13 @@ class Thresholds:
     Attributes
     ----------
     thresholds : array of shape (t,)
-        Rows whose probability (or score) of the second class is above one are said to be of it.
+        Rows whose probability (or score) of the positive class is above one are predicted as it.
     false_alarms, misses : arrays of shape (t,)
         Shares of all rows.
     default : (float, float)
         False alarms and misses of what the model decides itself.
     positive : float
-        Share of the second class.
+        Share of the positive class.
     """
 
     thresholds: FloatArray
@@ -487,7 +490,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     p = found.probability if found.probability is not None else found.scores
     if len(found.classes) != 2 or p is None or len(np.unique(found.labels)) < 2:
         return None
-    score, truth = p[:, 1], found.labels == 1
+    score, truth = p[:, found.positive], found.labels == found.positive
     weight = row_shares(len(truth), found.weight)
     grid = np.linspace(0.0, 1.0, POINTS)
     if found.probability is None:
@@ -495,7 +498,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     said = score[None, :] > grid[:, None]
     alarms = (said & ~truth) @ weight
     misses = (~said & truth) @ weight
-    decided = found.decided == 1
+    decided = found.decided == found.positive
     default = (float((decided & ~truth) @ weight), float((~decided & truth) @ weight))
     return Thresholds(grid, alarms, misses, default, float(truth @ weight))
 
@@ -505,17 +508,18 @@ def costs(subject: Subject) -> Section | None:
     made = thresholds(subject.classes)
     if made is None:
         return None
-    label, other = (short(subject.classes.classes[c], 24) for c in (1, 0))
+    positive = subject.classes.positive
+    label, other = (short(subject.classes.classes[c], 24) for c in (positive, 1 - positive))
     what = "probability" if subject.classes.probability is not None else "score"
     axis = f"threshold on the {what} of “{label}”"
     title = f"False alarms and misses against the {axis}"
     heights = [0, *made.false_alarms, *made.misses]
     shares = Chart(title, made.thresholds, heights, axis, "share of all rows", y_zero=True)
-    shares.line(made.thresholds, made.false_alarms, "s0")
-    shares.line(made.thresholds, made.misses, "s1")
+    shares.line(made.thresholds, made.false_alarms, f"s{1 - positive}")
+    shares.line(made.thresholds, made.misses, f"s{positive}")
     keys = [
-        ("s0 line", f"false alarms: “{other}” said to be “{label}”"),
-        ("s1 line", f"misses: “{label}” said to be “{other}”"),
+        (f"s{1 - positive} line", f"false alarms: “{other}” predicted as “{label}”"),
+        (f"s{positive} line", f"misses: “{label}” predicted as “{other}”"),
     ]
     drawn = [figure(shares.svg(), f"What a {axis} does.", keys), _curves(made, axis)]
     rows, facts = [], {}

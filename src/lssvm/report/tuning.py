@@ -43,6 +43,7 @@ from lssvm.report.subject import (
     support_size,
 )
 
+SMALL = 0.1  # part of the loss that a gain has to be below to be none
 LEVELS = 12
 CELLS = (110, 80)
 
@@ -264,21 +265,24 @@ def verdict(curve: LearningCurve) -> str:
     >>> from lssvm.report.tuning import verdict
     >>> from lssvm.report.refits import LearningCurve
     >>> sizes, error = np.array([10, 20, 40, 80, 160]), np.array([0.5, 0.4, 0.3, 0.2, 0.1])
-    >>> verdict(LearningCurve(sizes, error, 0.01 * error, 0.2, 0.02, 100, False))
+    >>> verdict(LearningCurve(sizes, error, 0.01 * error, 0.2, 0.02, 0.1, 100, False))
     'The error was still falling from 40 to 160 rows: more rows would probably help.'
     """
     step = f"from {count(curve.sizes[-3])} to {count(curve.sizes[-1])} rows"
-    sure = abs(curve.gain) > 2.0 * curve.gain_spread
-    if curve.gain > 0 and sure:
+    low, high = (curve.gain + side * 2.0 * curve.gain_spread for side in (-1, 1))
+    if low > 0:
         return f"The error was still falling {step}: more rows would probably help."
-    if curve.gain > curve.gain_spread:
-        return f"The error fell a little {step}, within its uncertainty: more rows may help."
-    if curve.gain < 0 and sure:
+    if high < 0:
         return (
-            f"The error rose {step}: the parameters suit fewer rows, or the later rows are of "
-            "another kind. Tune again before looking for more rows."
+            f"The error rose {step}: the parameters suit fewer rows, or the later rows differ from "
+            "the earlier ones. Tune again before looking for more rows."
         )
-    return f"The error no longer fell {step}: more rows of the same kind would hardly help."
+    if high <= SMALL * curve.loss:
+        return f"The error no longer fell {step}: more rows of the same kind would hardly help."
+    return (
+        f"The error changed {step} by less than its uncertainty: these rows do not show whether "
+        "more would help."
+    )
 
 
 def _ticks(curve: LearningCurve) -> list[tuple[float, str]]:
