@@ -210,6 +210,15 @@ class Loaded:
             return rows, None
         return rule.split(table, rows, self.target(None))
 
+    def groups(self, table: Table, rows: Scan) -> Any:
+        """Return the groups of the rows that the model was trained on; None where it had none."""
+        from lssvm.cli.tables import HoldOut
+
+        rule, target = HoldOut.of_card(self.card), self.target(None)
+        if rule is None or rule.by != "group":
+            return None
+        return rule.train_groups(table, rows, target)
+
 
 def load_model(path: str) -> Loaded:
     """Load a model with its card."""
@@ -249,11 +258,14 @@ def _measured(value: Any) -> bool:
         return all(_number(value.get(n)) for n in ("rows", "rmse", "r2", "baseline_rmse"))
     ends = value.get("accuracy_interval")
     pair = isinstance(ends, (list, tuple)) and len(ends) == 2 and all(map(_number, ends))
-    return pair and all(_number(value.get(n)) for n in ("rows", "accuracy", "baseline"))
+    shares = [value.get(n, 0.0) for n in ("precision", "recall", "roc_auc")]
+    known = [value.get(n) for n in ("rows", "accuracy", "baseline")]
+    return pair and all(map(_number, [*known, *shares])) and _text(value.get("positive"))
 
 
 _KINDS: dict[str, Any] = {
     "target": _text,
+    "positive": _text,
     "tested": _text,
     "weight": _text,
     "seed": lambda value: isinstance(value, int) and value >= 0,

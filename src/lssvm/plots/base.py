@@ -204,6 +204,19 @@ def fitted_model(estimator: Estimator) -> Any:
     return model
 
 
+def fitted_attributes(model: object) -> dict[str, Any]:
+    """Return what a fit has set: the attributes that end in an underscore, by their names.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from lssvm.plots.base import fitted_attributes
+    >>> fitted_attributes(SVC().fit([[0.0], [1.0]], [0, 1]))["classes_"].tolist()
+    [0, 1]
+    """
+    return {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
+
+
 def behind_steps(estimator: Estimator, X: Any) -> Any:
     """Return rows as the model at the end of an estimator takes them, behind its other steps."""
     if isinstance(estimator, Pipeline) and len(estimator) > 1:

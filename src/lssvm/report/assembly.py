@@ -71,7 +71,8 @@ def write_report(
         Time spent by stage, such as ``{"reading": 0.2, "tuning": 3.1}``.
     settings : mapping, optional
         What else to write down about the run. "command" (str or list of words) is the command line,
-        "warnings" and "notes" (lists of str) are shown at the top, everything else in a table.
+        "python" lines that read the rows as ``train`` and ``test`` and fit ``{model}``, "warnings"
+        and "notes" (lists of str) are shown at the top, everything else in a table.
     pos_label : object, optional
         Of two classes, the one that precision, recall, curves and costs are about; by default the
         rarer one among the training rows.
@@ -136,7 +137,7 @@ def write_report(
     }
     if subject.classification and len(subject.classes.classes) == 2:
         subject.facts["pos_label"] = str(subject.classes.classes[subject.classes.positive])
-    lead, parts = _sections(subject, train, seconds, settings or {})
+    lead, parts = _sections(subject, train, test, seconds, settings or {})
     heading = title or f"Predicting {short(subject.target, 60)}"
     words = f"{name} · fitted to {count(subject.train.n_rows)} rows of "
     words += f"{count(len(subject.train.schema.names))} columns"
@@ -186,7 +187,11 @@ def _write(
 
 
 def _sections(
-    subject: Subject, train: Any, seconds: Mapping[str, float] | None, settings: Mapping[str, Any]
+    subject: Subject,
+    train: Any,
+    test: Any,
+    seconds: Mapping[str, float] | None,
+    settings: Mapping[str, Any],
 ) -> tuple[Markup, list[Section]]:
     intervals: list[Intervals] = []
     if not subject.classification and subject.test is not None:
@@ -214,7 +219,7 @@ def _sections(
         learned := learning(subject),
         helping(subject, None if learned is None else plain(learned.body[0])),
         time_spent(subject.facts, seconds, search_facts(subject.model)),
-        reproduce(subject, train, dict(settings)),
+        reproduce(subject, train, test, dict(settings)),
     ]
     lead = answer(subject, first, None if learned is None else plain(learned.body[0]))
     more = () if subject.test is None else _test_notes(subject, subject.test)

@@ -157,13 +157,18 @@ def positive_class(classes: AnyArray, y: Any, pos_label: Any = None) -> int:
             return 1
         y = np.asarray(y)
         return int(np.count_nonzero(y == classes[0]) >= np.count_nonzero(y == classes[1]))
-    known = [str(label) for label in classes.tolist()]
-    if len(classes) != 2 or str(pos_label) not in known:
+    known = [written_label(label) for label in classes.tolist()]
+    if len(classes) != 2 or written_label(pos_label) not in known:
         raise InvalidInputError(
             f"The positive class {pos_label!r} is not usable: it has to be one of two classes, and "
             f"those of the model are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}."
         )
-    return known.index(str(pos_label))
+    return known.index(written_label(pos_label))
+
+
+def written_label(label: Any) -> str:
+    """Return a class as people write it: 1, not 1.0."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def predict_classes(
