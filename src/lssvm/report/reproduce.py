@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import platform
 import shlex
@@ -215,10 +216,10 @@ def constructor(estimator: Estimator) -> tuple[str, set[str]]:
         return f"Pipeline([\n{''.join(made)}])", imports
     kind = type(estimator)
     imports = {_import_of(kind)}
-    params, defaults = (each.get_params(deep=False) for each in (estimator, kind()))
+    defaults = inspect.signature(kind).parameters
     arguments = []
-    for key, value in sorted(params.items()):
-        if _differs(value, defaults[key]):
+    for key, value in sorted(estimator.get_params(deep=False).items()):
+        if _differs(value, defaults[key].default):
             arguments.append(f"{key}={_text(value)}")
             if type(value).__module__.startswith("lssvm."):
                 imports.add(_import_of(type(value)))
