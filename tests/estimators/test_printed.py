@@ -319,6 +319,45 @@ def test_gamma_of_a_greedy_model_is_tuned_by_growing_in_every_fold(C):
     assert model.predict_proba(X).shape == (80, 2)
 
 
+@pytest.mark.parametrize("C, gamma", [(4.0, 0.7), ("cv", 0.7), (4.0, "cv")])
+@pytest.mark.parametrize("open_one", ["epsilon", "max_support"])
+def test_epsilon_and_size_of_a_greedy_model_are_tuned_by_growing_in_every_fold(open_one, C, gamma):
+    X, y = classes(n=70, k=2, seed=1)
+    cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    stop = {"epsilon": 0.4} | {open_one: "cv"}
+    model = GreedyLSSVC(C, gamma=gamma, cv=cv, **stop).fit(X, y)
+    chosen = {"epsilon": 0.4, "max_support": None}
+    chosen[open_one] = getattr(model, f"{open_one}_")
+    again = GreedyLSSVC(model.C_, gamma=model.gamma_, **chosen).fit(X, y)
+    if C == 4.0:
+        outputs = again.decision_function(X)
+        np.testing.assert_allclose(model.decision_function(X), outputs, atol=1e-9)
+    # no other value has fewer errors in folds that grow their bases by the printed algorithm
+    ordered = [(train[np.argsort(hash_rows(X[train]))], test) for train, test in cv]
+    grown_at = None if C == 4.0 else 8.0
+
+    def share(value):
+        stop = {"epsilon": value} if open_one == "epsilon" else {"epsilon": 0.4, "size": value}
+        point = X, 2.0 * y - 1.0, model.gamma_, model.C_, ordered
+        return greedy_oracle.cross_validated(*point, grown_at=grown_at, **stop)
+
+    found = share(chosen[open_one])
+    others = (0.05, 0.2, 0.4, 0.6, 0.9) if open_one == "epsilon" else (1, 3, 10)
+    assert all(share(value) <= found + 1e-9 for value in others)
+    assert model.best_score_ == pytest.approx(found, abs=0.06 if gamma == "cv" else 1e-9)
+
+
+def test_what_epsilon_and_size_by_cross_validation_need():
+    X, y = numbers(100)
+    model = GreedyLSSVR(50.0, gamma=0.3, epsilon="cv", max_support="cv", cv=4).fit(X, y)
+    assert model.score(*numbers(100, seed=4)) > 0.9
+    assert 0 < model.epsilon_ <= 0.9 * np.std(y) and "epsilon_" in vars(model)
+    with pytest.raises(InvalidInputError, match="max_support='cv'"):
+        GreedyLSSVR(epsilon="cv", criterion="kmp").fit(X, y)
+    pursuit = GreedyLSSVR(50.0, gamma=0.3, max_support="cv", criterion="kmp", cv=4).fit(X, y)
+    assert 1 <= pursuit.max_support_ <= 100 and pursuit.score(X, y) > 0.9
+
+
 @pytest.mark.parametrize("criterion", ["kmp", "sggp"])
 def test_gamma_of_pursuits_and_of_several_classes(criterion):
     X, y = classes(n=120, k=3)

@@ -286,14 +286,15 @@ class LSSVR(KernelRegressor):
         rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
-    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+    loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         What takes the place of the squares. The others keep gross errors in the targets from
         bending the model: Huber's loss bends at 1.345 robust
         standard deviations of its own residuals, "weighted" gives rows beyond 3 next to no weight.
         Reached by reweighting, one solve each time. What is tuned is a least squares model by its
         absolute error, first on all rows, then twice with the weights of "weighted", which stay on
         the rows; for absolute loss the tuned C is multiplied by twice the median absolute residual,
-        so that it weighs as much as before.
+        so that it weighs as much as before. A `lssvm.solvers.DifferentiableLoss`, such as
+        ``Pinball(0.9)`` for a quantile, keeps the C and gamma of the least squares model.
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
         a splitter is used as it is.

@@ -543,7 +543,7 @@ class FixedSizeLSSVR(KernelRegressor):
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
         are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
-    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+    loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         L above. The others keep gross errors in the targets from bending the model:
         Huber's loss bends at 1.345 robust standard deviations of
         its own residuals, "weighted" gives rows beyond 3 next to no weight. Reached by reweighting,
@@ -551,7 +551,9 @@ class FixedSizeLSSVR(KernelRegressor):
         all rows, then twice with the weights of "weighted", which stay on the rows; for absolute
         loss a tuned C is multiplied by twice the median absolute residual, so that it weighs as
         much as before. Rows of a scan keep their weights and are tuned once; the scale of their
-        residuals is that of a sample.
+        residuals is that of a sample. A `lssvm.solvers.DifferentiableLoss`, such as
+        ``Pinball(0.9)`` for a quantile, keeps the C and gamma of the least squares model and needs
+        rows in memory.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows); a share between 0 and 1 is held out once, for data of which

@@ -55,10 +55,11 @@ class GreedyLSSVC(KernelClassifier):
         Constant of the kernel "poly".
     fit_intercept : bool, default=True
         Whether there is a bias b.
-    epsilon : float, default=0.5
+    epsilon : float or "cv", default=0.5
         Stop when the outputs of all rows outside the basis (of the candidates, if there are any)
         are within epsilon of their targets +1 and -1, so that those rows are classified correctly
-        by the binary problem. Below 1; 0 gives the full machine of `LSSVC`.
+        by the binary problem. Below 1; 0 gives the full machine of `LSSVC`. "cv" chooses among ten
+        values from 0.05 to 0.9 on the folds of ``cv``.
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
@@ -68,8 +69,9 @@ class GreedyLSSVC(KernelClassifier):
     prefit : bool, default=False
         Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
         own alone (eq. (30)).
-    max_support : int or None, default=None
-        Largest number of basis functions per binary problem.
+    max_support : int, "cv" or None, default=None
+        Largest number of basis functions per binary problem; "cv" chooses it on the folds of
+        ``cv``.
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
@@ -116,6 +118,8 @@ class GreedyLSSVC(KernelClassifier):
         Steps of the longest run.
     C_ : float
     gamma_ : float or array
+    epsilon_, max_support_ : float, int
+        Where they were chosen by cross-validation.
     cv_results_ : dict
         With C="cv": values of C and their leave-one-out accuracy; with gamma="cv":
         parameters and scores of all evaluations by cross-validation.
@@ -156,11 +160,11 @@ class GreedyLSSVC(KernelClassifier):
         degree: int = 3,
         coef0: float = 1.0,
         fit_intercept: bool = True,
-        epsilon: float = 0.5,
+        epsilon: float | str = 0.5,
         criterion: str = "fsals",
         candidates: int | None = None,
         prefit: bool = False,
-        max_support: int | None = None,
+        max_support: int | str | None = None,
         validation_fraction: float | None = None,
         cv: Any = 10,
         multiclass: Any = "ova",
@@ -270,10 +274,11 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Constant of the kernel "poly".
     fit_intercept : bool, default=True
         Whether there is a bias b.
-    epsilon : float, default=0.1
+    epsilon : float or "cv", default=0.1
         In units of y, as in `sklearn.svm.SVR`: stop when all rows outside the basis (of the
         candidates, if there are any) are predicted with an error of at most epsilon (eq. (31)). 0
-        gives the full machine of `LSSVR`.
+        gives the full machine of `LSSVR`. "cv" chooses among ten values from 0.05 to 0.9 standard
+        deviations of y on the folds of ``cv``.
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
@@ -283,8 +288,8 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     prefit : bool, default=False
         Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
         own alone (eq. (30)).
-    max_support : int or None, default=None
-        Largest number of basis functions per output.
+    max_support : int, "cv" or None, default=None
+        Largest number of basis functions per output; "cv" chooses it on the folds of ``cv``.
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
@@ -317,6 +322,8 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Steps of the longest run.
     C_ : float
     gamma_ : float or array
+    epsilon_, max_support_ : float, int
+        Where they were chosen by cross-validation.
     cv_results_ : dict
         With C="cv": values of C and their leave-one-out mean squared error, negated; with
         gamma="cv": parameters and scores of all evaluations by cross-validation.
@@ -354,11 +361,11 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         degree: int = 3,
         coef0: float = 1.0,
         fit_intercept: bool = True,
-        epsilon: float = 0.1,
+        epsilon: float | str = 0.1,
         criterion: str = "fsals",
         candidates: int | None = None,
         prefit: bool = False,
-        max_support: int | None = None,
+        max_support: int | str | None = None,
         validation_fraction: float | None = None,
         cv: Any = 10,
         memory_budget: Any = None,

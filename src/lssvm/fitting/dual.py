@@ -53,8 +53,9 @@ from lssvm.reductions.l0 import reduce_dual_l0
 from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
-from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweight
+from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, minimise_loss, reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Targets, Task
+from lssvm.tasks.losses import loss_name
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import untested_output
 from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion
@@ -168,6 +169,11 @@ class DualCalibrationData:
         if self.held_out is not None and self.held_out_rows is not None:
             rows = self.held_out_rows
             return OutOfFold(self.held_out, self.labels[rows], pick(self.weight, rows))
+        if not self.parts and fit.loss != "squared":
+            raise InvalidInputError(
+                f"loss={fit.loss} has no out-of-fold scores to calibrate probabilities on: use "
+                "decision_function, or the squared loss."
+            )
         if not self.parts:
             raise InvalidInputError(
                 "There are no out-of-fold scores to calibrate probabilities on: with a "
@@ -431,7 +437,7 @@ def _record(
         calibration=_remember(
             rows, settings, problem, chosen, parts, basis if len(used) == n else None
         ),
-        loss=settings.loss,
+        loss=loss_name(settings.loss),
         solver=parts[-1].solved.solver,
         residual=max(part.solved.residual for part in parts),
         iterations=max(1, *(part.solved.iterations for part in parts)),
@@ -459,7 +465,8 @@ def _remember(
     held_out = held_out_rows = None
     # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
     whole = settings.scoring == "press" and rows.weight is not None
-    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole:
+    squares = isinstance(settings.loss, str)  # or a robust loss: the scores have their unit
+    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole and squares:
         # A search without the kernel matrix may end where the matrix does not fit.
         with suppress(MemoryBudgetError):
             held_out = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
@@ -829,11 +836,15 @@ def _evaluate(system: DualSystem, model: Model) -> FloatArray:
 
 
 def _weighted(
-    system: DualSystem, y: FloatArray, settings: DualSettings, weight: FloatArray
+    system: DualSystem,
+    y: FloatArray,
+    settings: DualSettings,
+    weight: FloatArray,
+    targets: FloatArray | None = None,
 ) -> tuple[Model, FloatArray]:
     """Return the weighted least squares model of one output, and what it says of its rows."""
     own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
-    model = _solve_system(own, y[:, None], settings)
+    model = _solve_system(own, (y if targets is None else targets)[:, None], settings)
     return model, _evaluate(own, model)[:, 0]
 
 
@@ -871,16 +882,23 @@ def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
     """Replace squares by another loss, output by output."""
     if not reweights(settings.loss, problem.lowered):
         return part
-    weight, fitted = problem.targets.weight, _evaluate(part.system, part.solved)
+    fitted, Y = _evaluate(part.system, part.solved), problem.part_targets(part.rows, part.columns)
+    weight = pick(problem.targets.weight, slice(None) if part.rows is None else part.rows)
     model, C, steps = part.solved, part.C.copy(), 0
     alpha, b = model.alpha.copy(), model.b.copy()
-    for i, j in enumerate(part.columns):
-        y, values = problem.targets.Y[:, j], fitted[:, i]
+    for i in range(len(part.columns)):
+        y, values = Y[:, i], fitted[:, i]
         if settings.loss == "absolute" and settings.C is None:
             C[i] = absolute_C(float(C[i]), y - values, weight)
         solve = partial(_weighted, replace(part.system, C=float(C[i])), y, settings)
         start = model._replace(alpha=alpha[:, [i]], b=b[[i]]), values
-        robust, _, count = reweight(solve, y, start, settings.loss, weight)
+        if isinstance(settings.loss, str):
+            robust, _, count = reweight(solve, y, start, settings.loss, weight)
+        else:
+            classes = problem.targets.labels is not None
+            robust, _, count = minimise_loss(
+                solve, y, start, settings.loss, float(C[i]), weight, classes
+            )
         alpha[:, [i]], b[[i]] = robust.alpha, robust.b
         model, steps = model._replace(solver=robust.solver), max(steps, count)
     return replace(part, C=C, model=model._replace(alpha=alpha, b=b), n_reweightings=steps)

@@ -67,6 +67,7 @@ from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights
 from lssvm.tasks import Classes, Numbers, SquaredError, Task
+from lssvm.tasks.losses import loss_name
 from lssvm.tuning.fixed_size import (
     FixedSizeObjective,
     FixedSizePoint,
@@ -134,7 +135,7 @@ def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback
         chosen.support,
         settings.seed,
         FixedCalibrationData(),
-        settings.loss,
+        loss_name(settings.loss),
         solution.solver,
         solution.residual,
         solution.iterations,

@@ -29,8 +29,8 @@ from lssvm.data.folds import (
 from lssvm.fitting.record import Resources
 from lssvm.kernels import Kernel, Precomputed, make_kernel
 from lssvm.kernels.factory import has_gamma, resolve_gamma
-from lssvm.solvers.reweighting import LOSSES
 from lssvm.tasks import Classes, Task
+from lssvm.tasks.losses import DifferentiableLoss, check_loss
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.objective import Objective
 from lssvm.tuning.path import make_search
@@ -225,7 +225,7 @@ class TunedSettings:
     scoring : str, callable or None
     seed : int
     solver : str or solver object
-    loss : str
+    loss : str or DifferentiableLoss
         What the coefficients minimise.
     separate : bool
         Whether each output has its own C and gamma.
@@ -238,14 +238,14 @@ class TunedSettings:
     scoring: Any
     seed: int
     solver: Any = "auto"
-    loss: str = "squared"
+    loss: str | DifferentiableLoss = "squared"
     separate: bool = False
 
     @staticmethod
     def read(estimator: TunedParameters) -> dict[str, Any]:
         """Return these settings of an estimator, checked."""
         loss = getattr(estimator, "loss", "squared")
-        check_option("loss", loss, LOSSES)
+        check_loss(loss, classes=not hasattr(estimator, "loss"))
         if loss != "squared" and estimator.reduction is not None:
             raise InvalidInputError(
                 f"reduction={estimator.reduction!r} belongs to squared loss, which loss={loss!r} "
@@ -441,12 +441,12 @@ ROUNDS = 2
 """How often a robust model is tuned again: the parameters were at first those of outliers."""
 
 
-def rounds(loss: str) -> int:
+def rounds(loss: str | DifferentiableLoss) -> int:
     """Return how often a model of this loss is tuned again."""
-    return 0 if loss == "squared" else ROUNDS
+    return ROUNDS if isinstance(loss, str) and loss != "squared" else 0
 
 
-def reweights(loss: str, lowered: bool) -> bool:
+def reweights(loss: str | DifferentiableLoss, lowered: bool) -> bool:
     """Return whether coefficients are still to be reweighted.
 
     ``lowered`` says that tuning has left the weights of "weighted" on the rows.
