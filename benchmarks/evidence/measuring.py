@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.evidence import measures
-from benchmarks.evidence.methods import Ask, Method
+from benchmarks.evidence.methods import Ask, Method, NotThereError
 from benchmarks.evidence.records import FAILED, MISSING, OK
 from benchmarks.evidence.sets import Split, numeric, split
 
@@ -44,6 +44,8 @@ def measure(
             if parts.task not in method.tasks:
                 raise TypeError(f"{method.name} does not predict {parts.task}")
             return record | {"status": OK} | _fitted(parts, method, seed, threads, budget)
+    except NotThereError as missing:
+        return record | {"status": MISSING, "text": _words(missing)}
     except Exception as error:  # whatever a peer raises
         return record | {"status": FAILED, "text": _words(error)}
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence import plans, records
+from benchmarks.evidence.methods import registry
 from benchmarks.evidence.plans import Job
 from benchmarks.evidence.records import LIMIT, MISSING, OK
 
@@ -102,6 +103,7 @@ def run(
     if settings.jobs > 1:
         left = plans.largest_first(left)
     begin, written = time.monotonic(), 0
+    times_ours = {m.name: m.times_ours for m in registry().values()}
 
     def work(job: Job) -> tuple[Job, dict[str, Any] | None]:
         time_left = settings.limit
@@ -109,7 +111,14 @@ def run(
             time_left = min(time_left, settings.total - (time.monotonic() - begin))
             if time_left <= 0:
                 return job, None
-        record = measure(job, replace(settings, limit=time_left))
+        factor = times_ours.get(job.method)
+        used = replace(settings, limit=time_left)
+        if factor is not None:
+            ours = known.by_key.get((job.set, "table", job.seed), {}).get("fit_s")
+            if ours is None:
+                return job, None
+            used = replace(used, budget=factor * ours)
+        record = measure(job, used)
         if record["status"] == LIMIT and time_left < settings.limit:
             return job, None
         return job, record | {"run": head["run"], "limit_s": settings.limit}
@@ -118,6 +127,7 @@ def run(
         for job, record in _done(work, left, settings.jobs):
             if record is not None:
                 records.append(out, record)
+                known.by_key[job.key] = record
                 tell(job, record)
                 written += 1
     if written < len(left) and not quiet:

@@ -7,6 +7,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from benchmarks.evidence import (
     machine,
     measures,
     measuring,
+    ours,
     pictures,
     plans,
     questions,
@@ -28,7 +30,7 @@ from benchmarks.evidence import (
 )
 from benchmarks.evidence.generated import FAMILIES, generate
 from benchmarks.evidence.methods import ABLATIONS, GROUPS, Ask, Method, named, registry
-from benchmarks.evidence.peers import BudgetSearch, NativeCategories, PerClass
+from benchmarks.evidence.peers import BudgetSearch, Framed, PerClass
 from benchmarks.evidence.plans import Job
 from scipy import stats
 from sklearn.linear_model import Ridge
@@ -293,6 +295,22 @@ def test_the_models_for_tables_fit(folder, name):
         assert record["spent_s"]["all rows"] > 0
 
 
+def test_an_ingredient_of_the_settings_is_switched_off(folder, monkeypatch):
+    ask = Ask("classes", 40, 3, 0, 1, 1.0)
+    model = registry()["table-without-rounds"].make(ask)
+    assert model._settings(40) == replace(registry()["table"].make(ask)._settings(40), rounds=0)
+    record = measuring.measure(
+        folder, "made@40", registry()["table-without-rounds"], 0, threads=1, budget=0.01
+    )
+    assert record["status"] == "ok" and record["model_bytes"] > 0
+    assert [ours.switched_off(value) for value in (True, 3, 0.5, "log", None)] == [
+        False, 0, 0.0, None, None,
+    ]  # fmt: skip
+    nothing = replace(registry()["table"], make=partial(ours._without, ingredient="nothing"))
+    missing = measuring.measure(folder, "made@40", nothing, 0, threads=1, budget=0.01)
+    assert missing["status"] == "not installed" and "'nothing'" in missing["text"]
+
+
 def test_without_stacking_one_member_decides():
     random = np.random.default_rng(0)
     X = pd.DataFrame(random.normal(size=(80, 2)), columns=["a", "b"])
@@ -318,6 +336,7 @@ def test_a_search_tries_the_default_first_and_stops_in_time():
     assert found.model_.gamma == pytest.approx(1 / (3 * X.var()))
     again = BudgetSearch(lambda C, gamma: SVC(C=C, gamma=gamma), True, 0.3, 0).fit(X, y)
     assert again.tried_ > 1 and np.mean(again.predict(X) == y) > 0.9
+    assert np.mean(again.predict_proba(X).argmax(axis=1) == y) > 0.9
 
 
 def test_a_regressor_of_indicators_is_a_classifier():
@@ -338,7 +357,7 @@ def test_categories_are_told_to_a_library_that_has_its_own_way():
             return X["b"].to_numpy()
 
     X = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
-    model = NativeCategories(Taker()).fit(X, [0, 1])
+    model = Framed(Taker(), named="cat_features").fit(X, [0, 1])
     assert model.model.given == {"cat_features": ["b"]}
     assert model.model.seen["b"].map(type).eq(str).all() and model.predict(X)[0] == "x"
 
@@ -412,6 +431,22 @@ def test_a_total_of_seconds_leaves_the_rest_to_the_next_run(tmp_path):
     plenty = running.Settings(tmp_path, limit=1.0, total=100.0)
     assert running.run(jobs, out, plenty, STATE, measure=measure, quiet=True) == 1
     assert records.read(out).done(("long", "m", 0)) == "time limit"
+
+
+def test_a_budget_of_our_time_needs_our_record(tmp_path):
+    budgets = []
+
+    def measure(job, settings):
+        budgets.append(settings.budget)
+        key = {"set": job.set, "method": job.method, "seed": job.seed}
+        return key | {"status": "ok", "error": 1.0, "fit_s": 7.0}
+
+    out, settings = tmp_path / "records.jsonl", running.Settings(tmp_path)
+    alone = [Job("iri", "autogluon-ten", 0)]
+    assert running.run(alone, out, settings, STATE, measure=measure, quiet=True) == 0
+    both = [Job("iri", "table", 0), *alone]
+    assert running.run(both, out, settings, STATE, measure=measure, quiet=True) == 2
+    assert budgets == [None, 70.0]
 
 
 def test_many_processes_begin_with_what_takes_long():
