@@ -19,7 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, 2 for input that cannot be used (one line on standard error says why), 130
+        The exit code: 0, 2 for input that cannot be used (one line on standard error gives the
+        reason), 130
         when it was interrupted.
 
     Examples

@@ -23,7 +23,7 @@ class Code:
 
     Section 3.2 of [Suykens2002] solves a problem with :math:`n_C` classes as :math:`n_y` binary
     problems: class :math:`i` gets the code word :math:`[y_i^{(1)}; \dots; y_i^{(n_y)}]`, and a zero
-    entry says that the rows of that class take no part in that binary problem.
+    entry means that the rows of that class are not part of that binary problem.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Code:
     Notes
     -----
     That two code words differ is not enough when there are zeros: [+1, 0] and [+1, +1] differ, yet
-    no binary problem learns to tell the two classes apart. The check asks for opposite signs in at
+    no binary problem learns to separate the two classes. The check requires opposite signs in at
     least one column; for codes without zeros this is the same as distinct code words.
 
     Time is O(n_classes^2 n_problems), memory O(n_classes n_problems).
@@ -576,8 +576,9 @@ def decode(
     compared between rows.
 
     A zero entry, and a score of exactly zero, cost what is in the middle (half a vote, L(0)), as in
-    [Allwein2000]; otherwise the class with the most zeros would be favoured. What all code words
-    have in common is left out, so zeros cost nothing where every class has equally many. For codes
+    [Allwein2000]; otherwise the class with the most zeros would be favoured. A term that all code
+    words have in common is omitted, so zeros cost nothing if every class has equally many. For
+    codes
     with zeros prefer linear to squared loss, which lets a right answer above 1 count against the
     classes that take part in the problem.
 

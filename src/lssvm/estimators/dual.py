@@ -71,18 +71,18 @@ class LSSVC(KernelClassifier):
         analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
     class_weight : dict, "balanced" or None, default=None
         What the weights of the rows of a class are multiplied by. "balanced", like Fisher's
-        targets, counts the rows that a model is trained on, in every fold anew.
+        targets, counts the rows that a model is trained on, separately in every fold.
     solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
         has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
-        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
-        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning is issued if it is too
+        inaccurate, see `lssvm.solvers.CirculantSolver`. The others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
-        stratified by class; a splitter is used as it is.
+        stratified by class; a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
         where a stopped fit was.
@@ -239,7 +239,7 @@ class LSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too.
 
         Returns
@@ -282,8 +282,8 @@ class LSSVR(KernelRegressor):
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
         has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
-        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
-        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning is issued if it is too
+        inaccurate, see `lssvm.solvers.CirculantSolver`. The others are exact.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
@@ -297,7 +297,7 @@ class LSSVR(KernelRegressor):
         ``Pinball(0.9)`` for a quantile, keeps the C and gamma of the least squares model.
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
-        a splitter is used as it is.
+        a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
         where a stopped fit was.
@@ -442,7 +442,7 @@ class LSSVR(KernelRegressor):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too.
 
         Returns

@@ -104,7 +104,7 @@ class FixedSizeLSSVC(KernelClassifier):
         Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
         one-vs-one each pair of classes gets its own, that of the smallest squared error. Where
         pairs times folds are more than 100 and rows are many, gamma is searched with the first 200
-        prototypes, and only as many of the folds are left out as hold 2,000 rows, at least two.
+        prototypes, and only as many folds are used as contain 2,000 rows, at least two.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
@@ -155,7 +155,7 @@ class FixedSizeLSSVC(KernelClassifier):
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows), stratified by class; a share between 0 and 1 is held out
         once, for data of which that is enough; rows of a scan are dealt by position
-        (`lssvm.tuning.PositionFolds`); a splitter is used as it is.
+        (`lssvm.tuning.PositionFolds`); a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
         ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
@@ -343,7 +343,7 @@ class FixedSizeLSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too. Not with a
             scan, whose rows are dealt one by one.
 
@@ -477,7 +477,7 @@ class FixedSizeLSSVC(KernelClassifier):
         take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
 
         The error is the squared error of the outputs, for classes too (their targets are +1 and
-        -1): moments give no other. `score` on held-out rows tells the accuracy.
+        -1): no other error follows from moments. `score` on held-out rows gives the accuracy.
 
         Examples
         --------
@@ -558,7 +558,7 @@ class FixedSizeLSSVR(KernelRegressor):
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
         that is enough; rows of a scan are dealt by position (`lssvm.tuning.PositionFolds`); a
-        splitter is used as it is.
+        splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
         ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
@@ -731,7 +731,7 @@ class FixedSizeLSSVR(KernelRegressor):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too. Not with a
             scan, whose rows are dealt one by one.
 
@@ -859,7 +859,7 @@ class FixedSizeLSSVR(KernelRegressor):
         take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
 
         The error is the squared error of the outputs, for classes too (their targets are +1 and
-        -1): moments give no other. `score` on held-out rows tells the accuracy.
+        -1): no other error follows from moments. `score` on held-out rows gives the accuracy.
 
         Examples
         --------

@@ -44,7 +44,7 @@ class GreedyLSSVC(KernelClassifier):
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
-        that is "cv" too: in every fold the basis grows anew.
+        that is "cv" too: the basis is chosen again in every fold.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
         of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
@@ -135,8 +135,8 @@ class GreedyLSSVC(KernelClassifier):
     -----
     Time n m^2 + n m d and memory n m numbers for a problem that ends with m of n rows; with
     candidates, m^3 + candidates m^2 and, within the memory budget, the kernel columns. Equal rows
-    are merged (their weights add up, their targets are averaged), which leaves the LS-SVM as it is
-    and makes a weight of 2 the row twice.
+    are merged (their weights add up, their targets are averaged), which does not change the LS-SVM
+    and makes a weight of 2 equal to the row twice.
 
     Examples
     --------
@@ -211,8 +211,9 @@ class GreedyLSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration: C="cv" and
-            probabilities then go by folds of whole groups, in each of which the basis grows anew,
+            Rows of a group are held out together, in tuning and in calibration: C="cv" and
+            probabilities then go by folds of whole groups, in each of which the basis is chosen
+            again,
             and ``validation_fraction`` holds out whole groups. A splitter given as ``cv`` gets them
             too.
 
@@ -239,7 +240,7 @@ class GreedyLSSVC(KernelClassifier):
         Returns
         -------
         GreedyLSSVC or GreedyLSSVR
-            A fitted copy; this one stays as it is.
+            A fitted copy; this estimator is not changed.
 
         Notes
         -----
@@ -263,7 +264,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
-        that is "cv" too: in every fold the basis grows anew.
+        that is "cv" too: the basis is chosen again in every fold.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
         of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
@@ -338,9 +339,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Notes
     -----
     The cost is that of `GreedyLSSVC`. With a bias the targets are centred first, so that a shift of
-    y moves the bias alone; the print starts from y as it is, which for its labels +1 and -1 differs
+    y changes only the bias; the paper starts from y itself, which for its labels +1 and -1 differs
     in the first basis function only. Equal rows are merged (their weights add up, their targets are
-    averaged), which leaves the LS-SVM as it is and makes a weight of 2 the row twice.
+    averaged), which does not change the LS-SVM and makes a weight of 2 equal to the row twice.
 
     Examples
     --------
@@ -404,8 +405,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together: C="cv" then goes by folds of whole groups, in
-            each of which the basis grows anew, and ``validation_fraction`` holds out whole groups.
+            Rows of a group are held out together: C="cv" then goes by folds of whole groups, in
+            each of which the basis is chosen again, and ``validation_fraction`` holds out whole
+            groups.
             A splitter given as ``cv`` gets them too.
 
         Returns
@@ -430,7 +432,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Returns
         -------
         GreedyLSSVC or GreedyLSSVR
-            A fitted copy; this one stays as it is.
+            A fitted copy; this estimator is not changed.
 
         Notes
         -----

@@ -52,14 +52,16 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     lags : int, default=50
         Number p of past values in a row.
     exog_lags : int, default=0
-        Number r of past inputs in a row, beside those of the time itself. Only where X is given.
+        Number r of past inputs in a row, in addition to those of the time itself. Only if X is
+        given.
     differencing : int, default=0
         How often the series is differenced before f is learned; forecasts are summed up again.
     validation : {"free-run", "rolling-origin", "one-step"}, default="free-run"
-        What tunes C and gamma. "free-run": stretches of ``horizon`` values are left out, together
+        What tunes C and gamma. "free-run": segments of ``horizon`` values are held out, together
         with the rows whose lags reach into them, and the model runs through each of them.
         "rolling-origin": the same runs, but the model has seen only what came before.
-        "one-step": the estimator's own cross-validation of one-step errors, as in print; it tends
+        "one-step": the estimator's own cross-validation of one-step errors, as in the book; it
+        tends
         to choose models that diverge in free run.
     horizon : int or None, default=None
         Steps of the free runs of tuning, of `score` and of the calibration of intervals. None is
@@ -96,7 +98,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
 
     Notes
     -----
-    The print's q = 50 counts from zero: its model has 51 past values, ``lags=51`` here. It tunes by
+    q = 50 of the book counts from zero: its model has 51 past values, ``lags=51`` here. It tunes by
     10-fold cross-validation of one-step errors ("one-step") and points to "special cross-validation
     techniques for time-series", which "free-run" and "rolling-origin" are.
 
@@ -111,12 +113,12 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     ``GridSearchCV(NARX(LSSVR()), {"lags": [10, 50], "estimator__C": [1, 10]},
     cv=TimeSeriesSplit(5)).fit(y)``, or ``.fit(y, X)``. A test part must directly follow its
     training part, as in `TimeSeriesSplit` without a gap, because `predict` and `score` continue the
-    training series. ``scoring`` is left out (then it is `score`), or a function of the model, the
+    training series. ``scoring`` is not given (then it is `score`), or a function of the model, the
     test part and its inputs.
 
     An interval is calibrated at the first call
-    that asks for one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits
-    where the estimator is no plain `LSSVR`.
+    that asks for one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits if
+    the estimator is not a plain `LSSVR`.
 
     Examples
     --------
@@ -241,7 +243,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         X_future : array-like of shape (steps, d), or a list of such, optional
             Inputs of the times that are forecast; needed where the model was trained with inputs.
         return_interval : bool, default=False
-            Return what `predict_interval` does as well.
+            Also return the result of `predict_interval`.
         coverage : float, default=0.95
             Share of the values that their intervals are to contain, between 0 and 1.
         history : array-like of shape (h,), optional

@@ -37,7 +37,7 @@ class Metric:
     Attributes
     ----------
     map : array of shape (d, d), (d,) or None
-        A, or its diagonal; None leaves the inputs as they are.
+        A, or its diagonal; None for the identity.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Metric:
     def of(cls, M: FloatArray) -> Metric:
         """Return the map of a matrix M (d, d) or of its diagonal (d,), scaled to mean diagonal 1.
 
-        A matrix of zeros (nothing changes the output) leaves the inputs as they are.
+        A matrix of zeros (nothing changes the output) gives the identity.
 
         Parameters
         ----------

@@ -498,7 +498,7 @@ class PrototypeCurveDisplay(Display):
 
     Notes
     -----
-    The print shows single runs on test rows (``test=``). With ``n_prototypes="cv"`` the curve is
+    The paper shows single runs on test rows (``test=``). With ``n_prototypes="cv"`` the curve is
     cross-validated and costs nothing more; its bars are standard errors of the mean over the folds.
 
     Examples
@@ -594,7 +594,7 @@ class PrototypeCurveDisplay(Display):
         Notes
         -----
         Accuracies are shown as percentages of misclassified rows, minus a loss as the loss, and the
-        scores of a scorer as they are. On test rows the error is 1 - ``score``: the misclassified
+        scores of a scorer unchanged. On test rows the error is 1 - ``score``: the misclassified
         rows in per cent, or 1 - R^2. As many fits as sizes times seeds.
         """
         if test is not None:

@@ -29,7 +29,7 @@ TARGETS = ("auto", "classes", "numbers")
 
 @dataclass(eq=False, repr=False)
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Turn a table as it comes into numbers on one scale.
+    """Convert a raw table into numbers on one scale.
 
     Numbers, booleans, text and categories, dates and durations, with or without missing values,
     of a data frame (pandas, polars), an Arrow table, a mapping of columns or an array.
@@ -63,8 +63,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         column of ``y``.
     cv : int, splitter or iterable of (train, test), default=10
         Folds in which the rows of `fit_transform` are encoded by the target. A number assigns rows
-        by their content; a splitter of scikit-learn is used as it is and has to test every row
-        once.
+        by their content; a scikit-learn splitter is used unchanged and has to test every row once.
     drop : bool or list of str, default=True
         Columns to drop. True drops those that are constant, equal to another one, text that is
         different in (nearly) every row, free text, or a running number that predicts nothing:
@@ -96,10 +95,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    **Missing values** in training: numbers and dates get the median, booleans the middle, and one
-    more feature says so; categories get a level of their own. A value that is missing only in new
+    **Missing values** in training: numbers and dates get the median, booleans the middle, and an
+    additional indicator; categories get a separate level. A value that is missing only in new
     rows is filled too: the median, the middle, and for categories what an unknown level gets. There
-    is no feature then to say so.
+    is no indicator in that case.
 
     **New rows**: columns are found by name in any order; one that is used and not there is an
     error, others are ignored, as `sklearn.compose.ColumnTransformer` does. A column that holds

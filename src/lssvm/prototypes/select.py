@@ -321,7 +321,7 @@ def select_prototypes(
         The model's kernel, with ``kernel(X, Z)`` and ``kernel.diag(X)``: needed by
         ``"rpcholesky"``, and by no other rule.
     engine : Device, optional
-        What computes the entropies of ``"renyi"``: a device, worth it from some thousand prototypes
+        What computes the entropies of ``"renyi"``: a device, useful from a few thousand prototypes
         on. By default NumPy.
     random_state : int, Generator, RandomState or None
         The same seed gives the same selection.

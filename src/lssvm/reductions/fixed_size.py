@@ -53,8 +53,8 @@ class FixedSizeL0:
         ends for the C of the model; also where there are no folds (``cv="loo"``, or a criterion
         that needs none as ``scoring``).
     refit : bool, default=True
-        Solve the fixed-size model again on the support vectors that are left, with a C that
-        cross-validation chooses anew where C is "cv". False, with ``size="l0"`` only: the
+        Solve the fixed-size model again on the support vectors that are left, with a C that is
+        cross-validated again if C is "cv". False, with ``size="l0"`` only: the
         coefficients of the last reweighted system, as printed.
     joint : bool, default=True
         Drop a prototype for all outputs at once, or for each output by itself.

@@ -401,8 +401,8 @@ class CirculantSolver:
     C: for scattered rows a final model is often useless unless C is small. `LSSVC` and `LSSVR`
     hold the solution against the true kernel at a few rows, and warn.
 
-    Deviations from the print: the weighted wrap (see `first_row`), rows that are laid in sorted
-    order (see `lay_rows`), and indefinite matrices, which are refused; `ding2011` is the print.
+    Deviations from the paper: the weighted wrap (see `first_row`), rows that are laid in sorted
+    order (see `lay_rows`), and indefinite matrices, which are refused; `ding2011` follows the paper.
 
     Examples
     --------

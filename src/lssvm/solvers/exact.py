@@ -156,9 +156,9 @@ def solve_exact(
     noise : array of shape (n,)
         1 / (C s_i), larger than 0.
     repeats : Repeats, default=ALONE
-        Rows that are left out together; by default none.
+        Rows that are held out together; by default none.
     quiet : bool, default=False
-        No warning about jitter, for who judges the outcome by what is left out.
+        No warning about jitter, for callers that use only the leave-one-out errors.
 
     Returns
     -------

@@ -119,10 +119,11 @@ class CoupledAnnealing(Search):
     :math:`T_k^{ac}`                     ``temperature``
     ==================================== =========================================================
 
-    Deviations from the print, and why:
+    Deviations from the paper, and why:
 
-    - The coupling term is printed with :math:`E(y_i)` under a sum over :math:`x_i \in \Theta`; the
-      text says it comprises the energies of the current states, so :math:`E(x_i)` is used.
+    - The coupling term is printed with :math:`E(y_i)` under a sum over :math:`x_i \in \Theta`;
+      according to the text it comprises the energies of the current states, so :math:`E(x_i)` is
+      used.
     - The printed variance :math:`\frac{1}{q} \sum A^2 - \frac{1}{q^2}` is one only of numbers that
       sum to one, and its bound :math:`(q-1)/q^2` (in step 1) holds for those. So it is taken
       over the shares :math:`\exp(-E(x_i)/T^{ac}) / \rho` of the current states.

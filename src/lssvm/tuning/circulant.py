@@ -203,7 +203,7 @@ class CirculantSearch(Search):
         values of C over the ranges of the space; ``GridSearch.ding2011()`` is the paper's.
     refine : int, default=20
         Number of exact evaluations around the pair that was chosen; the best of them is the
-        answer, and the approximate one is kept beside it. 0 takes the approximate answer, and the
+        answer, and the approximate one is kept as well. 0 takes the approximate answer, and the
         search stores no kernel matrix.
     levels : {1, 2, 3}, default=2
         Sides of the lattice that rows are laid on.

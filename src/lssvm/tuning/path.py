@@ -41,7 +41,7 @@ class PathSearch(Search):
     1. four points a factor 10 apart, ``gamma_start`` first, then either side, then the smaller
        side once more (smooth targets want a small gamma with a large C);
     2. another factor 10 outwards from an end that lies lower than its neighbour; from the best
-       point for as long as it is an end; up to the limit;
+       point as long as it is at the end; up to the limit;
     3. where there are several valleys, one step of parabolic interpolation into each, so that they
        are compared near their floors;
     4. parabolic interpolation around the best point, with a golden section step where the parabola

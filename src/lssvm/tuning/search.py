@@ -50,7 +50,7 @@ class Space:
     gamma_range : (float, float), default=(1e-4, 1e4)
         Smallest and largest kernel parameter, as factors of ``gamma_start``.
     counted_rows : int or None, default=None
-        Says that losses are minus a rate p counted over this many rows (an accuracy). In the final
+        If given, losses are minus a rate p counted over this many rows (an accuracy). In the final
         choice rates within half a standard error, sqrt(p (1 - p) / rows) / 2, of the best one then
         count as equal, and the smooth tie loss decides between them.
 
