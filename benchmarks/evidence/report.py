@@ -233,7 +233,7 @@ def page(records: Records, pictures: dict[str, str]) -> str:
         text += f" {words[0].upper()}{words[1:]}."
     lines = [text]
     for name, about in (
-        (RANKS, "Mean ranks; bars join methods that the critical difference does not tell apart"),
+        (RANKS, "Mean ranks; bars join methods that the critical difference does not separate"),
         (TIME, "Error and training time relative to CatBoost's"),
         (SIZE, "Error and size of the model relative to CatBoost's"),
     ):

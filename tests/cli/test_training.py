@@ -121,7 +121,7 @@ def test_columns_that_cannot_be_used_are_left_out_and_named(tmp_path):
     words = ("train", data, "-t", "income", *DROP, "-o", tmp_path / "m.lssvm", *QUICK)
     assert good(*words, "--json").json["left_out"] == ["name"]  # dates are used
     said = good(*words).err
-    assert "column 'name' is left out" in said and "more than 64 different strings" in said
+    assert "column 'name' is dropped" in said and "more than 64 different strings" in said
 
 
 def test_test_data_of_another_file(here):
@@ -431,7 +431,7 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path, target, kind):
         words = ("train", data, "-t", target, *drop, "-o", tmp_path / f"{name}.lssvm", *QUICK)
         models.append((good(*words, "--json").json, good(*words).err))
     (found, said), (expected, _) = models
-    assert "18 rows have no target and are left out" in said
+    assert "18 rows have no target and are dropped" in said
     assert (found["rows"], found["rows_without_target"]) == (142, 18)
     assert found["test"] == expected["test"]
     again = [

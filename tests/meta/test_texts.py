@@ -22,7 +22,7 @@ from tests.meta.text_rules import (
 from tests.meta.tree import BIBLIOGRAPHY, ROOT, SOURCE, package_sources, tracked_texts
 
 SOURCES = package_sources()
-MOST_STUMBLES = 73  # in README, pages, command line and report together; only ever lowered
+MOST_STUMBLES = 2  # in README, pages, command line and report together; only ever lowered
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -50,7 +50,7 @@ def datasets(
 
     if name is not None:
         if general.json and out == "-":
-            raise InvalidInputError("--json tells about a file that is written: give -o FILE.")
+            raise InvalidInputError("--json describes a file that is written: give -o FILE.")
         check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
         into = "" if out == "-" else f" into {out}"
@@ -233,7 +233,7 @@ def _version(value: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool, Option("--version", callback=_version, is_eager=True, help="Say which version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:

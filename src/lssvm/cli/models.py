@@ -195,7 +195,7 @@ class Loaded:
         """Return the column of the target: the one given, else that of the training."""
         name = given or self.card.get("target")
         if not isinstance(name, str):
-            raise ModelFileError("The model file does not say what its target is: give --target.")
+            raise ModelFileError("The model file does not name its target: give --target.")
         return name
 
     def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
@@ -341,7 +341,7 @@ def model_kind(modelling: Modelling, fitting: Fitting) -> str:
             option = name.replace("_", "-")
             have = " and ".join(k for k, names in _KNOWN.items() if name in names)
             raise InvalidInputError(
-                f"--{option} is no option of the {kind} model, but of {have}: leave it out, or "
+                f"--{option} is not an option of the {kind} model, but of {have}: omit it, or "
                 f"give --model {have.split()[0]}."
             )
     return kind

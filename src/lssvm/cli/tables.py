@@ -516,7 +516,7 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
     left_out = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
     if not features:
         raise InvalidInputError(
-            f"{table.path} has no column to learn from beside the target {target!r}."
+            f"{table.path} has no column to learn from besides the target {target!r}."
         )
     facts = _Facts(table, target, features, most)
     try:
@@ -639,10 +639,10 @@ def _check_labels(target: str, facts: _Facts, task: str) -> None:
             "another --target."
         )
     elif classes and not facts.whole:
-        problem = "fractions, so it is no class: give --task regression."
+        problem = "fractions, so it is not a class: give --task regression."
     elif classes and any(isinstance(x, float) and abs(x) >= 2**53 for x in labels or ()):
         problem = (
-            "whole numbers of more than 15 digits, which cannot be told apart as numbers: write "
+            "whole numbers of more than 15 digits, which numbers cannot distinguish: write "
             "them as text, with a letter in front."
         )
     elif labels is not None and len(labels) < 2:

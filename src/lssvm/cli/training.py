@@ -131,9 +131,9 @@ def fit_rows(
     if inspected.without:
         many = "1 row has" if inspected.without == 1 else f"{inspected.without:,} rows have"
         left = "is" if inspected.without == 1 else "are"
-        output.note(f"lssvm: {many} no target and {left} left out")
+        output.note(f"lssvm: {many} no target and {left} dropped")
     for name, reason in inspected.left_out.items():
-        output.note(f"lssvm: column {name!r} is left out: {reason}")
+        output.note(f"lssvm: column {name!r} is dropped: {reason}")
     train, test, groups = inspected.scan(), None, None
     if rule is not None:
         train, test = rule.split(inspected.table, train, inspected.target)
@@ -147,7 +147,7 @@ def fit_rows(
     fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
     for name, reason in fitted.left_out.items():
         if name not in inspected.left_out:
-            output.note(f"lssvm: column {name!r} is left out: {reason}")
+            output.note(f"lssvm: column {name!r} is dropped: {reason}")
     return fitted
 
 
@@ -198,7 +198,7 @@ def train(
     parted = [name for name in (testing.group, testing.by_time) if name is not None]
     if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
         raise InvalidInputError(
-            "--group and --time say which rows are held out: give one of them, and neither "
+            "--group and --time choose the rows that are held out: give one of them, and neither "
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
@@ -509,11 +509,11 @@ def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
 def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
     """Return what the report should say; tell of classes that could not be tested."""
     inspected = fitted.inspected
-    notes = [f"Column {name!r} is left out: {why}." for name, why in fitted.left_out.items()]
+    notes = [f"Column {name!r} is dropped: {why}." for name, why in fitted.left_out.items()]
     if inspected.table.told:
         notes.append(f"The file was read as {inspected.table.told}.")
     if inspected.without:
-        notes.append(f"{inspected.without:,} rows of the file have no target and were left out.")
+        notes.append(f"{inspected.without:,} rows of the file have no target and were dropped.")
     if fitted.rule is not None:
         notes.append(f"The test rows were held out of the file: {fitted.rule.told()}.")
     for entry in (metrics or {}).get("classes", ()):

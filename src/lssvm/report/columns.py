@@ -351,9 +351,9 @@ def _importance(subject: Subject, found: Importance) -> list[Markup]:
     kind = "training" if subject.test is None else "test"
     words = (
         f"Each column in turn was shuffled among {count(found.n_rows)} {kind} rows "
-        f"({found.repeats} times), which removes what it tells about the target: the {found.loss} "
-        "rises by this much. A column whose interval holds zero may not matter; columns with the "
-        "same information can replace each other, and then look unimportant."
+        f"({found.repeats} times), which removes its information about the target. The bars show "
+        f"by how much the {found.loss} rises. A column whose interval contains zero may not "
+        "matter; columns with the same information can replace each other and look unimportant."
     )
     if found.tried < found.all:
         words += (
@@ -579,7 +579,7 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
                 chart.band(grid.places, low[:, j], high[:, j], colour)
             chart.line(grid.places, mean[:, j], colour)
         keys.append((f"{colour} {'dot' if grid.text else 'line'}", _named(subject, j)))
-    caption = f"{said[:1].upper()}{said[1:]} as “{name}” varies, all else as it is."
+    caption = f"{said[:1].upper()}{said[1:]} as “{name}” varies, with all other columns unchanged."
     if grid.text and any(len(str(value)) > NARROW for value in grid.values):
         caption += f" From left: {', '.join(short(value, 20) for value in grid.values)}."
     return figure(chart.svg(), caption, keys if len(lines) > 1 else ())
@@ -650,7 +650,7 @@ def explained_rows(subject: Subject) -> Section | None:
         + f"; with the mean they add up to the {what}. The wrong rows are those on which the model "
         "was surest, or furthest off: look for values that cannot be right."
     )
-    return Section("rows", "Why it said so", "Rows", [why(words), pictures(*drawn)])
+    return Section("rows", "Why it predicted this", "Rows", [why(words), pictures(*drawn)])
 
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:

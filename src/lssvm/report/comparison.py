@@ -213,9 +213,9 @@ def comparison(subject: Subject) -> Section | None:
         "Other models with their default settings, on the same rows; the difference with its 95 % "
         "interval, from the differences row by row."
     )
-    head = ["Model", what, "Beside this model", "Fitted to rows"]
+    head = ["Model", what, "Compared with this model", "Fitted to rows"]
     body = [why(_words(found)), table(caption, head, rows)]
-    return Section("comparison", "Beside other models", "Comparison", body)
+    return Section("comparison", "Compared with other models", "Comparison", body)
 
 
 def _against(one: Compared) -> str:
@@ -263,7 +263,7 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
     if advice is not None:
         found.append(advice)
     if subject.test is None:
-        found.append("Test rows would say how good the model is on rows that chose nothing.")
+        found.append("Test rows would show the accuracy on rows that were not used for any choice.")
     return found or ["Nothing that was looked at would clearly help."]
 
 
@@ -337,6 +337,6 @@ def _settings(subject: Subject) -> Iterator[str]:
     classes = len(subject.classes.classes)
     if code is not None and classes > 2 and code.n_problems < classes:
         yield (
-            f"{classes} classes are told apart by {code.n_problems} binary problems: "
+            f"{classes} classes are coded into {code.n_problems} binary problems: "
             'multiclass="ova" or "ecoc" has more of them, and is often more accurate.'
         )

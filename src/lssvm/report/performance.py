@@ -102,9 +102,9 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
     accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
     name = short(found.classes[usual], 30)
     first = [
-        "This model tells the ",
+        "This model predicts the ",
         tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
-        " apart and is right for ",
+        " and is right for ",
         tag("strong", shown(accuracy)),
         f" of {subject.rows_said} (95 % interval {span(accuracy)}), where always answering "
         f"“{name}”, the most frequent class, would be right for {percent(baseline)}.",
@@ -119,8 +119,8 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
         )
     if baseline > 0.9:
         subject.notes.append(
-            f"{percent(baseline)} of the rows are of one class, so the accuracy tells little: look "
-            "at the balanced accuracy and at the precision-recall curve, and consider "
+            f"{percent(baseline)} of the rows are of one class, so the accuracy is not "
+            "informative: see the balanced accuracy and the precision-recall curve, and consider "
             'class_weight="balanced".'
         )
     subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
@@ -223,7 +223,7 @@ def _explained(subject: Subject) -> Markup:
         f"No test rows were given. Instead, {used} training rows ({count(checked)}) were dealt "
         "into 5 folds, and each fold was predicted by a copy of the model, with the same "
         "parameters, that was fitted to the others. As the parameters were chosen on these rows, "
-        "the figures are slightly too good: a test set tells more."
+        "the figures are slightly too good: use a test set."
     )
 
 
@@ -260,7 +260,7 @@ def mistakes(subject: Subject) -> Section:
         )
     matrix = _matrix(counts, names)
     words = (
-        "Each line is a true class, each column what the model said. The stronger the colour, the "
+        "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
     tables = [_pairs(counts, names), _by_class(subject)]
@@ -284,7 +284,7 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
             line.append(tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
     title = "Confusion matrix: rows of each class by the class that was predicted."
-    head = ["true \\ said", *[short(name, length) for name in names]]
+    head = ["true \\ predicted", *[short(name, length) for name in names]]
     return table(title, head, rows, class_="confusion small" if small else "confusion")
 
 
@@ -323,7 +323,7 @@ def _by_class(subject: Subject) -> Markup:
     subject.facts["per_class"] = facts
     made = table(
         "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
-        "precision the share of right ones among those said to be of it, AUC the area under the "
+        "precision the share of right ones among those predicted as it, AUC the area under the "
         "ROC curve against the others.",
         ["Class", "Rows", "Recall", "Precision", "AUC"],
         rows,
@@ -431,7 +431,7 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
         f"dashed line, probabilities can be taken at their word; the mean gap is {percent(error)}."
     )
-    edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was said"
+    edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was predicted"
     bars = [np.histogram(p[which], edges)[0] for which in (hit, ~hit)]
     often = Chart(title, [0, 1], [0, *bars[0], *bars[1]], said, "rows", y_zero=True)
     for heights, colour in zip(bars, colours, strict=True):
@@ -544,7 +544,7 @@ def costs(subject: Subject) -> Section | None:
         "what the model decides itself, and by always giving the cheaper of the two answers.",
     ]
     words = (
-        f"A false alarm says “{label}” where “{other}” is true, a miss the other way round. Find "
+        f"A false alarm predicts “{label}” where “{other}” is true, a miss the reverse. Find "
         "the line of what a miss costs you: its threshold is where to cut. Thresholds were chosen "
         "on the rows that the costs are measured on, so that they are slightly too good."
     )
@@ -698,7 +698,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         "dashed line a promise is kept."
     )
     words = (
-        "Beside each prediction the model can give an interval. A 95 % interval should hold 95 % "
+        "The model can give an interval with each prediction. A 95 % interval should hold 95 % "
         "of new rows; narrower is better, as long as the promise is kept."
     )
     head = ["Promised", "Inside", "95 % interval", "Mean width"]

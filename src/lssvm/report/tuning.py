@@ -93,7 +93,7 @@ def configurations(subject: Subject) -> Section | None:
     subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
     rows = []
     for kernel, inputs, rounds, error, weight, seconds, stage in lines:
-        share = number(weight) if weight > 0 else f"left out after {stage}"
+        share = number(weight) if weight > 0 else f"dropped after {stage}"
         metric = f"{rounds} round{'s' if rounds > 1 else ''}" if rounds else "none"
         known = percent(1.0 - error) if error < 1.0 else UNKNOWN
         name = f"{kernel} on {inputs}" + (", prototypes" if stage == "prototypes" else "")
@@ -105,7 +105,7 @@ def configurations(subject: Subject) -> Section | None:
         f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
         + ("Prototypes are one more model, of all rows. " if "prototypes" in tried["stage"] else "")
         + ("Metrics were learned in rounds" if any(tried["rounds"]) else "No metric was learned")
-        + ", as rows that were left out said what helps."
+        + ", chosen by the error on held-out rows."
     )
     caption = "Configurations; explained variance is that of rows by models that had not seen them."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
@@ -129,11 +129,11 @@ def _words(subject: Subject, search: SearchFacts) -> str:
         return words
     if subject.classification:
         right = 1.0 + score if score <= 0.0 else score
-        return f"{words}The chosen one is right for {percent(right)} of the rows left out."
+        return f"{words}The chosen one is right for {percent(right)} of the held-out rows."
     loss, what = -score, "loss"
     if settings.get("loss", "squared") == "squared" and loss >= 0:
         loss, what = float(np.sqrt(loss)), "root mean squared error"
-    return f"{words}The {what} of the chosen one on the rows left out is {number(loss)}."
+    return f"{words}The {what} of the chosen one on held-out rows is {number(loss)}."
 
 
 def _spans(display: TuningSurfaceDisplay) -> bool:
