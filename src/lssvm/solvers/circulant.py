@@ -402,7 +402,7 @@ class CirculantSolver:
     hold the solution against the true kernel at a few rows, and warn.
 
     Deviations from the paper: the weighted wrap (see `first_row`), rows that are laid in sorted
-    order (see `lay_rows`), and indefinite matrices, which are refused; `ding2011` follows the paper.
+    order (see `lay_rows`), and indefinite matrices, which are refused. `ding2011` is as in the paper.
 
     Examples
     --------
