@@ -43,7 +43,8 @@ class LSSVC(KernelClassifier):
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
         of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
@@ -51,7 +52,7 @@ class LSSVC(KernelClassifier):
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
+        the data most likely, and uses it unless cross-validation is worse.
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
@@ -70,7 +71,7 @@ class LSSVC(KernelClassifier):
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 of regularised kernel Fisher discriminant
         analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the rows of a class are multiplied by. "balanced", like Fisher's
+        Factors of the weights of the rows of each class. "balanced", like Fisher's
         targets, counts the rows that a model is trained on, separately in every fold.
     solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
@@ -84,12 +85,12 @@ class LSSVC(KernelClassifier):
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
         stratified by class; a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
-        where a stopped fit was.
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` continues
+        a stopped fit.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
         given the sample weights, not the class weights. None is the accuracy under both weights,
-        with what lies within half a standard error of the best value decided by the squared error.
+        where candidates within half a standard error of the best are ranked by the squared error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
     tuning : {"joint", "separate"}, default="joint"
@@ -101,10 +102,11 @@ class LSSVC(KernelClassifier):
     tol : float, default=1e-6
         Relative residual of the iterative solvers.
     max_iter : int or None, default=None
-        Most iterations of an iterative solver; None: as many as it takes by default.
+        Maximum number of iterations of an iterative solver; None for its default.
     metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
         A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gradients of a model, in rounds that held-out rows decide about; see `lssvm.kernels.Metric`.
+        C and
         gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
@@ -112,7 +114,7 @@ class LSSVC(KernelClassifier):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds, searches and random codes; None is a fixed seed, so fits repeat.
+        Seeds folds, searches and random codes; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports tuning on standard error.
 
@@ -160,7 +162,7 @@ class LSSVC(KernelClassifier):
     with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
     costs one eigendecomposition per gamma.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice.
 
     Examples
     --------
@@ -262,7 +264,8 @@ class LSSVR(KernelRegressor):
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
         of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
@@ -270,7 +273,7 @@ class LSSVR(KernelRegressor):
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
+        the data most likely, and uses it unless cross-validation is worse.
     degree : int, default=3
         Of the polynomial kernel (gamma x'z + coef0)^degree.
     coef0 : float, default=1.0
@@ -299,8 +302,8 @@ class LSSVR(KernelRegressor):
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
         a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
-        where a stopped fit was.
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` continues
+        a stopped fit.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error.
@@ -311,10 +314,11 @@ class LSSVR(KernelRegressor):
     tol : float, default=1e-6
         Relative residual of the iterative solvers.
     max_iter : int or None, default=None
-        Most iterations of an iterative solver; None: as many as it takes by default.
+        Maximum number of iterations of an iterative solver; None for its default.
     metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
         A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gradients of a model, in rounds that held-out rows decide about; see `lssvm.kernels.Metric`.
+        C and
         gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
@@ -322,7 +326,7 @@ class LSSVR(KernelRegressor):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and searches; None is a fixed seed, so fits repeat.
+        Seeds folds and searches; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports tuning on standard error.
 
@@ -372,7 +376,7 @@ class LSSVR(KernelRegressor):
     with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
     costs one eigendecomposition per gamma.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice.
 
     Examples
     --------

@@ -89,8 +89,8 @@ class FixedSizeLSSVC(KernelClassifier):
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
     targets of :math:`\pm 1` over the features :math:`\varphi` that the Nystrom method builds from m
-    prototypes (eqs. (5)-(7) of [DeBrabanter2010]_). All that is read from the data are second
-    moments, which add: memory does not grow with the number of rows, and v-fold cross-validation
+    prototypes (eqs. (5)-(7) of [DeBrabanter2010]_). Only second moments are computed from the data,
+    and moments add: memory does not grow with the number of rows, and v-fold cross-validation
     costs little more than a fit. More than two classes are coded into binary problems.
 
     Parameters
@@ -101,7 +101,8 @@ class FixedSizeLSSVC(KernelClassifier):
         number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`. With
         one-vs-one each pair of classes gets its own, that of the smallest squared error. Where
         pairs times folds are more than 100 and rows are many, gamma is searched with the first 200
         prototypes, and only as many folds are used as contain 2,000 rows, at least two.
@@ -109,7 +110,7 @@ class FixedSizeLSSVC(KernelClassifier):
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
         (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
+        the data most likely, and uses it unless cross-validation is worse.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
         matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
@@ -126,24 +127,26 @@ class FixedSizeLSSVC(KernelClassifier):
         of [DeBrabanter2010]_ (with squares, moments and no reduction).
     selection : str, rule, callable or array, default="random"
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
-        [DeBrabanter2010]_), "kmeans", "rpcholesky", or what else
-        `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
+        [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
+        `lssvm.prototypes.select_prototypes` accepts; an array gives their indices, or the
+        prototypes
         themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
-        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        Second level of sparsity: prototypes are selected by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
-        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
+        of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array or Code, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
         one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
         of one-vs-all, minimum output coding and error-correcting codes are columns of one system;
-        the pairs of one-vs-one are put together from the moments of the classes.
+        the systems of one-vs-one are computed from the moments of the classes.
     decoding : {"hamming", "loss"} or None, default=None
         From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
     targets : {"label", "fisher"} or (t1, t2), default="label"
@@ -153,24 +156,24 @@ class FixedSizeLSSVC(KernelClassifier):
         Weights of the classes; they multiply ``sample_weight``.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows), stratified by class; a share between 0 and 1 is held out
-        once, for data of which that is enough; rows of a scan are dealt by position
+        many folds as distinct rows), stratified by class; a share between 0 and 1 is held out once;
+        rows of a scan are assigned by position
         (`lssvm.tuning.PositionFolds`); a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
-        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
+        ``PathSearch(checkpoint="file")`` continues a stopped fit.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
-        of the best value decided by the squared error. "press", "gcv", "aic",
+        Any scikit-learn scorer; None is the accuracy, where candidates within half a standard error
+        of the best are ranked by the squared error. "press", "gcv", "aic",
         "bic", "cp", "rk" and "evidence" are criteria without folds, for which cv is not used.
     tuning : {"joint", "separate"}, default="joint"
         One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
-        binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
+        binary problem, as in eq. (3.13) of [Suykens2002]_ and in section 8 of [DeBrabanter2010]_:
         chosen by its own error, or with ``scoring="neg_mean_squared_error"`` by the squared error
         of its targets +1 and -1. Any search tunes both then, "csa" too. Rows cannot be added later.
     threshold : {"zero", "cv"}, default="zero"
-        Where an output changes from one class to the other. "cv" moves it, for each binary problem,
-        to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or
+        Threshold between the two classes of a binary problem. "cv" chooses the one with the fewest
+        errors of the out-of-fold outputs of the tuning (it needs a tuned C or
         gamma, folds of several rows, calibration and no reduction); this helps where the classes
         have different shapes or sizes.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
@@ -185,7 +188,8 @@ class FixedSizeLSSVC(KernelClassifier):
         blocks where they do not fit. See the guide on GPUs.
     metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
         A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gradients of a model, in rounds that held-out rows decide about; see `lssvm.kernels.Metric`.
+        C and
         gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
@@ -201,7 +205,7 @@ class FixedSizeLSSVC(KernelClassifier):
     classes_ : array of shape (n_classes,)
     code_ : Code
     prototypes_, support_vectors_ : array of shape (m, d)
-        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        After a reduction, the remaining ones; ``selection_.indices`` are the rows of all. The unit
         vectors for the linear kernel in closed form.
     support_ : int array of shape (m,)
         Rows of X that they are; -1 for given rows, empty for the linear kernel.
@@ -227,7 +231,7 @@ class FixedSizeLSSVC(KernelClassifier):
     solver_, residual_, n_iter_ : {"direct", "pcg"}, float, int
         The last two of conjugate gradients, which leave no ``moments_``.
     moments_ : list of Moments
-        What was read from the data: one entry, or one per class.
+        Moments of the data: one entry, or one per class.
     cv_results_, best_score_, n_evaluations_, tuning_result_ : dict, float, int, TuningResult
         When something was tuned: parameters and scores of all evaluations, the cross-validated
         score of the chosen parameters, how many pairs of C and gamma were evaluated, and all.
@@ -240,7 +244,7 @@ class FixedSizeLSSVC(KernelClassifier):
         so many, of which the three best gammas were tried on all rows. Of pairs of many classes:
         the search with few prototypes, whose best gamma was taken.
     peak_memory_ : int or None
-        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+        When fitted to a scan: peak memory of the process, in bytes.
     record_ : Fit
         All of the above as one frozen record, which model files, exports and reports read.
     n_features_in_, feature_names_in_
@@ -252,8 +256,8 @@ class FixedSizeLSSVC(KernelClassifier):
     m^2 per fold, times the number of classes for one-vs-one, balanced class weights and
     ``targets="fisher"``. Everything is computed in float64.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
-    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
+    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
     probabilities and depends on the order of the rows (not so with given prototypes).
 
     Examples
@@ -497,8 +501,8 @@ class FixedSizeLSSVR(KernelRegressor):
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
     features :math:`\varphi` that the Nystrom method builds from m prototypes (eqs. (5)-(7) of
-    [DeBrabanter2010]_). All that is read from the data are second moments, which add: memory does
-    not grow with the number of rows, and v-fold cross-validation costs little more than a fit.
+    [DeBrabanter2010]_). Only second moments are computed from the data, and moments add: memory
+    does not grow with the number of rows, and v-fold cross-validation costs little more than a fit.
 
     Parameters
     ----------
@@ -508,12 +512,13 @@ class FixedSizeLSSVR(KernelRegressor):
         number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
         (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
+        the data most likely, and uses it unless cross-validation is worse.
     kernel : str, callable or Kernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
         matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
@@ -530,19 +535,20 @@ class FixedSizeLSSVR(KernelRegressor):
         of [DeBrabanter2010]_ (with squares, moments and no reduction).
     selection : str, rule, callable or array, default="random"
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
-        [DeBrabanter2010]_), "kmeans", "rpcholesky", or what else
-        `lssvm.prototypes.select_prototypes` takes; an array gives
+        [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
+        `lssvm.prototypes.select_prototypes` accepts; an array gives
         their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
         has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
-        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        Second level of sparsity: prototypes are selected by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
-        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
+        of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
+        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
     loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         L above. The others keep gross errors in the targets from bending the model:
         Huber's loss bends at 1.345 robust standard deviations of
@@ -556,12 +562,12 @@ class FixedSizeLSSVR(KernelRegressor):
         rows in memory.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
-        that is enough; rows of a scan are dealt by position (`lssvm.tuning.PositionFolds`); a
+        many folds as distinct rows); a share between 0 and 1 is held out once; rows of a scan are
+        assigned by position (`lssvm.tuning.PositionFolds`); a
         splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
-        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
+        ``PathSearch(checkpoint="file")`` continues a stopped fit.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error.
@@ -580,7 +586,8 @@ class FixedSizeLSSVR(KernelRegressor):
         blocks where they do not fit. See the guide on GPUs.
     metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
         A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
+        gradients of a model, in rounds that held-out rows decide about; see `lssvm.kernels.Metric`.
+        C and
         gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
@@ -594,7 +601,7 @@ class FixedSizeLSSVR(KernelRegressor):
     Attributes
     ----------
     prototypes_, support_vectors_ : array of shape (m, d)
-        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        After a reduction, the remaining ones; ``selection_.indices`` are the rows of all. The unit
         vectors for the linear kernel in closed form.
     support_ : int array of shape (m,)
         Rows of X that they are; -1 for given rows, empty for the linear kernel.
@@ -640,7 +647,7 @@ class FixedSizeLSSVR(KernelRegressor):
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
         so many, of which the three best gammas were tried on all rows.
     peak_memory_ : int or None
-        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+        When fitted to a scan: peak memory of the process, in bytes.
     record_ : Fit
         All of the above as one frozen record, which model files, exports and reports read.
     n_features_in_, feature_names_in_
@@ -651,8 +658,8 @@ class FixedSizeLSSVR(KernelRegressor):
     gamma of the tuning one pass and about 5 m^3 per fold. Memory m^2 per fold. Everything is
     computed in float64.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
-    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
+    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
     probabilities and depends on the order of the rows (not so with given prototypes).
 
     Examples

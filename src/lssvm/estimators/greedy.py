@@ -32,15 +32,17 @@ class GreedyLSSVC(KernelClassifier):
 
     .. math:: \min_{\alpha, b} \tfrac12 \alpha^T (K + I/C) \alpha - y^T \alpha + b 1^T \alpha,
 
-    is solved over a growing set of rows: the row promising the largest fall of the objective joins
-    (eq. (30)), all coefficients are solved for again (eqs. (15)-(18)), until no row outside is
-    predicted with an error above epsilon (eq. (31)). Prediction touches the chosen rows only.
+    is solved over a growing set of rows: the row with the largest expected decrease of the
+    objective is added (eq. (30)), and all coefficients are computed again (eqs. (15)-(18)), until
+    no row outside is
+    predicted with an error above epsilon (eq. (31)). Prediction uses only the chosen rows.
 
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
-        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+        Regularisation; a larger value fits the training data more closely. The paper's gamma is
+        C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis.
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
@@ -65,10 +67,10 @@ class GreedyLSSVC(KernelClassifier):
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
         needs fewer functions and more time per function.
     candidates : int or None, default=None
-        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+        Number of random candidate rows per step; None for all rows. Eq. (35) gives 146.
     prefit : bool, default=False
-        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
-        own alone (eq. (30)).
+        Whether candidates are ranked after a refit of all coefficients (eq. (23)) or of their own
+        only (eq. (30)).
     max_support : int, "cv" or None, default=None
         Largest number of basis functions per binary problem; "cv" chooses it on the folds of
         ``cv``.
@@ -96,7 +98,7 @@ class GreedyLSSVC(KernelClassifier):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+        Draws candidates and held-out rows; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports the steps on standard error.
 
@@ -259,8 +261,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
-        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+        Regularisation; a larger value fits the training data more closely. The paper's gamma is
+        C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis.
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
@@ -285,10 +288,10 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
         needs fewer functions and more time per function.
     candidates : int or None, default=None
-        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+        Number of random candidate rows per step; None for all rows. Eq. (35) gives 146.
     prefit : bool, default=False
-        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
-        own alone (eq. (30)).
+        Whether candidates are ranked after a refit of all coefficients (eq. (23)) or of their own
+        only (eq. (30)).
     max_support : int, "cv" or None, default=None
         Largest number of basis functions per output; "cv" chooses it on the folds of ``cv``.
     validation_fraction : float or None, default=None
@@ -303,7 +306,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+        Draws candidates and held-out rows; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports the steps on standard error.
 

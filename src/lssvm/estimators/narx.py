@@ -39,16 +39,16 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     r"""Nonlinear autoregression with exogenous inputs, on any regressor.
 
     The model is :math:`\hat y_t = f(y_{t-1}, \dots, y_{t-p}; x_t, \dots, x_{t-r})` with
-    p = ``lags`` and r = ``exog_lags`` (section 3.5 of [Suykens2002]_). `predict` looks one step
-    ahead; `forecast` runs freely, on its own predictions.
+    p = ``lags`` and r = ``exog_lags`` (section 3.5 of [Suykens2002]_). `predict` predicts one step
+    ahead; `forecast` feeds its own predictions back.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
         Learns f from standardised rows; None is ``LSSVR(C="cv", gamma="cv")``. An `LSSVR` whose C
         or gamma is "cv" is tuned by ``validation`` and ``search`` (its own cv, search and scoring
-        serve "one-step" only); any other regressor, and one with ``gamma="ard"``, is fitted as it
-        is.
+        serve "one-step" only); any other regressor, and one with ``gamma="ard"``, is fitted
+        unchanged.
     lags : int, default=50
         Number p of past values in a row.
     exog_lags : int, default=0
@@ -61,13 +61,12 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         with the rows whose lags reach into them, and the model runs through each of them.
         "rolling-origin": the same runs, but the model has seen only what came before.
         "one-step": the estimator's own cross-validation of one-step errors, as in the book; it
-        tends
-        to choose models that diverge in free run.
+        tends to choose models that diverge in free runs.
     horizon : int or None, default=None
         Steps of the free runs of tuning, of `score` and of the calibration of intervals. None is
         100, or a fifth of the rows of the longest series where that is less.
     n_origins : int, default=20
-        Number of stretches in tuning and calibration, evenly spread; in "rolling-origin" over the
+        Number of segments in tuning and calibration, evenly spread; in "rolling-origin" over the
         second half of a series.
     search : str, Search or None, default=None
         How (C, gamma) are searched, see `lssvm.tuning`; None is ``PathSearch(n_C=13)``.
@@ -102,9 +101,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     10-fold cross-validation of one-step errors ("one-step") and points to "special cross-validation
     techniques for time-series", which "free-run" and "rolling-origin" are.
 
-    Times come from the index of a series of pandas, or as ``times``: evenly spaced, months (or
-    quarters, years), or working days. Then forecasts have times, too: those of a pandas series
-    come as one with its dates, and `forecast_times` gives them in any case. They do not enter f.
+    Times are those of the index of a pandas series, or ``times``: evenly spaced, months (or
+    quarters, years), or working days. Forecasts then have times too: the forecast of a pandas
+    series is a pandas series with dates, and `forecast_times` returns the times in any case. They
+    are not inputs of f.
 
     Several series (a list) share one f; rows never span two of them. Forecasts then have a leading
     axis of series. A model continues its training series; ``history`` makes it continue another.
@@ -160,7 +160,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         X : array-like of shape (n, d), or a list of such, optional
             Exogenous inputs of the same times.
         times : array-like of shape (n,) of dates, or a list of such, optional
-            When the values were; None: the index of a series of pandas, where that holds dates.
+            Times of the values; None: the index of a pandas series, if it holds dates.
 
         Returns
         -------

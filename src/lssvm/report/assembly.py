@@ -49,10 +49,10 @@ def write_report(
     settings: Mapping[str, Any] | None = None,
     pos_label: Any = None,
 ) -> dict[str, Any]:
-    """Write what a fitted model has learned, how good it is and how to make it again.
+    """Write a report about a fitted model: its accuracy, what it learned, how to reproduce it.
 
     The page is one HTML file without scripts, that loads nothing, for screens of any width, light
-    and dark, and for paper. Sections that do not apply to a model are left out.
+    and dark, and for paper. Sections that do not apply to a model are omitted.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def write_report(
     train : Scan or (X, y)
         The rows that the model was fitted to. Of a `NARX`: the series y, or (y, X) with inputs.
     test : Scan or (X, y), optional
-        Rows that it has not seen. None: figures are cross-validated on training rows, and say so.
+        Rows that it has not seen. None: metrics are cross-validated on training rows, which the
+        report states.
     title : str, optional
         Heading of the page.
     seconds : mapping from str to float, optional

@@ -402,7 +402,7 @@ class CirculantSolver:
     hold the solution against the true kernel at a few rows, and warn.
 
     Deviations from the paper: the weighted wrap (see `first_row`), rows that are laid in sorted
-    order (see `lay_rows`), and indefinite matrices, which are refused. `ding2011` is as in the paper.
+    order (see `lay_rows`), and indefinite matrices, which are refused; see `ding2011`.
 
     Examples
     --------
@@ -430,7 +430,7 @@ class CirculantSolver:
 
     @classmethod
     def ding2011(cls, levels: int = 2) -> CirculantSolver:
-        """Return algorithm 1 of [Ding2011]_ as printed: rows as they come, eqs. (13) and (17).
+        """Return algorithm 1 of [Ding2011]_ as printed: rows in given order, eqs. (13) and (17).
 
         Parameters
         ----------

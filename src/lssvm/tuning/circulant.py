@@ -233,8 +233,8 @@ class CirculantSearch(Search):
     pair.
 
     Rows with weights, and fewer than ``min_rows`` rows, are searched exactly from the start, with a
-    warning for weights. Values of C for which a circulant matrix is not positive definite are left
-    out of the search. `ding2011` is the print.
+    warning for weights. Values of C for which a circulant matrix is not positive definite are
+    skipped by the search. `ding2011` follows the paper.
 
     Examples
     --------
@@ -260,7 +260,7 @@ class CirculantSearch(Search):
     def ding2011(cls, levels: int = 2) -> CirculantSearch:
         """Return algorithm 2 of [Ding2011]_ as printed, on the grid of its section 7.2.
 
-        Rows as they come, eqs. (13) and (17), no exact evaluations, any number of rows.
+        Rows in their given order, eqs. (13) and (17), no exact evaluations, any number of rows.
 
         Parameters
         ----------
