@@ -1,4 +1,4 @@
-"""Multi-class output codes: a table of binary problems, their targets, and the way back."""
+"""Multi-class output codes: tables of binary problems, their targets, and decoding."""
 
 from lssvm.codes.code import (
     Code,

@@ -318,7 +318,7 @@ _BATCH_NUMBERS = 2**22  # but no more numbers than these
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scan:
-    """A data set that is read in blocks, as often as somebody passes over it; made by `scan`.
+    """A data set that is read in blocks; made by `scan`.
 
     Attributes
     ----------

@@ -135,7 +135,7 @@ class LookedUp:
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """Rows of arrays in memory, in the order in which a pass is to see them.
+    """Rows of arrays in memory, in the order of a pass.
 
     Parameters
     ----------

@@ -354,7 +354,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return task
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return predictions, and how sure the model is of them.
+        """Return predictions, with standard deviations or covariances on request.
 
         Parameters
         ----------

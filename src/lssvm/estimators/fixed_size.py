@@ -364,7 +364,7 @@ class FixedSizeLSSVC(KernelClassifier):
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Add rows; prototypes, C and gamma stay as they are.
+        """Add rows; prototypes, C and gamma are not changed.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
         is `fit`. Calls of several threads take turns.
@@ -425,7 +425,7 @@ class FixedSizeLSSVC(KernelClassifier):
 
     @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Remove rows that the model has learned; exactly a fit without them.
+        """Remove rows from the model; the result equals a fit without them.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class FixedSizeLSSVC(KernelClassifier):
         return _change(self, forget_rows, X, y, sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is right.
+        """Return the accuracy.
 
         Parameters
         ----------
@@ -752,7 +752,7 @@ class FixedSizeLSSVR(KernelRegressor):
 
     @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows; prototypes, C and gamma stay as they are.
+        """Add rows; prototypes, C and gamma are not changed.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
         is `fit`. Calls of several threads take turns.
@@ -810,7 +810,7 @@ class FixedSizeLSSVR(KernelRegressor):
 
     @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Remove rows that the model has learned; exactly a fit without them.
+        """Remove rows from the model; the result equals a fit without them.
 
         Parameters
         ----------

@@ -151,7 +151,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
 
     @reports
     def fit(self, y: Any, X: Any = None, *, times: Any = None) -> NARX:
-        """Learn from a series.
+        """Fit the model to a series.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         history: Any = None,
         X_history: Any = None,
     ) -> FloatArray:
-        """Return intervals of what comes next.
+        """Return prediction intervals of a forecast.
 
         Parameters
         ----------

@@ -304,7 +304,7 @@ OVER = {"seconds": "seconds", "n_evaluations": "pairs of C and gamma evaluated"}
 
 
 class TuningTraceDisplay(Display):
-    """How fast several searches came how far: their best losses so far.
+    """Best loss so far of several searches, over evaluations or time.
 
     One line per search, a step where a better pair was found, with a mark at the end. Where a
     search began with an approximate criterion (`lssvm.tuning.CirculantSearch`), that part is a thin

@@ -163,7 +163,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> TablePreparation:
-        """Learn how to prepare tables like ``X``.
+        """Learn the preparation of a table.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return features
 
     def transform(self, X: Any) -> FloatArray:
-        """Turn rows into features.
+        """Convert rows into features.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self._record(X).transform(X)
 
     def unseen(self, X: Any) -> dict[str, dict[str, int]]:
-        """Count the levels of categories that training has not met.
+        """Count the levels of categories that did not occur in training.
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ _RANK = 1e-12
 
 @dataclass(frozen=True)
 class RPCholesky:
-    """Select pivots with probabilities proportional to what the kernel matrix has left there.
+    """Select pivots with probabilities proportional to the diagonal of the residual kernel matrix.
 
     Each pivot is drawn with probability proportional to the diagonal of the residual
     K - K_S (K_SS)^-1 K_S^T, times the sample weight: rows that the prototypes represent badly. The

@@ -391,7 +391,7 @@ def _without_support(
 
 @dataclass(frozen=True, eq=False)
 class SparsityPath:
-    """How the cross-validated error falls with the number of support vectors.
+    """Cross-validated error against the number of support vectors.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How the linear system of a model is solved."""
+"""Solvers of the linear system of a model."""
 
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status
 from lssvm.solvers.cg import ConjugateGradient

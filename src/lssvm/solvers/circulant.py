@@ -480,7 +480,7 @@ class CirculantSolver:
     def solve(
         self, state: CirculantState | TakenOver, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
-        """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
+        """Solve for the targets ``Y`` (n, k); without iterations, and therefore without reports."""
         if isinstance(state, TakenOver):
             return state.solver.solve(state.state, Y, on_iteration=on_iteration)
         circulant, system = state.circulant, state.system

@@ -508,7 +508,7 @@ FUNCTION = 20  # operations that an evaluation of the kernel's scalar function c
 
 @dataclass(frozen=True)
 class PCG:
-    """How the fixed-size model is solved by conjugate gradients.
+    """Settings of conjugate gradients for the fixed-size model.
 
     Parameters
     ----------

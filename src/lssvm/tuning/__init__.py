@@ -1,4 +1,4 @@
-"""What is minimised to choose C and gamma, and how it is searched."""
+"""Criteria and searches that choose C and gamma."""
 
 from lssvm.data.folds import PositionFolds, PositionHoldout
 from lssvm.tuning.annealing import CoupledAnnealing

@@ -31,7 +31,7 @@ from lssvm.tuning.objective import Losses, Objective, Point
 
 @dataclass(frozen=True)
 class Space:
-    """What is tuned, and where.
+    """The parameters that are tuned, and their ranges.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Space:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What every search returns.
+    """The result of a search.
 
     Attributes
     ----------
@@ -593,7 +593,7 @@ class Search(ABC):
         objective : Objective
             What is minimised.
         space : Space
-            What is tuned, and where.
+            The parameters that are tuned, and their ranges.
         random_state : int, Generator, RandomState or None, default=None
             Seed of the annealing; the other searches draw nothing.
         on_event : callable or None, default=None
