@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 
 from benchmarks.study import printed_2007 as printed
 from lssvm import LSSVC, LSSVR, GreedyLSSVC
-from lssvm.solvers import ConjugateGradient
+from lssvm.solvers import SMO, ConjugateGradient
 from lssvm.tuning import GridSearch
 
 Array = NDArray[Any]
@@ -194,8 +194,8 @@ def make(method: str, power: int, task: Task, budget: str) -> Any:
         tuned = greedy | {"gamma": "cv", "candidates": 146, "max_support": size}
         return GreedyLSSVC("cv", **options, **tuned)
     # eq. (39): a mean squared residual of 1e-6, targets being +1 and -1
-    solver: Any = ConjugateGradient(tol=1e-3) if method == "LS-SVM CG" else "smo"
-    return LSSVC(C, gamma=gamma, multiclass="ova", solver=solver, tol=1e-3, n_jobs=1)
+    solver: Any = ConjugateGradient(tol=1e-3) if method == "LS-SVM CG" else SMO(tol=1e-3)
+    return LSSVC(C, gamma=gamma, multiclass="ova", solver=solver, n_jobs=1)
 
 
 def accuracy(model: Any, task: Task) -> float:

@@ -204,7 +204,6 @@ def test_printed_settings_reach_the_estimator(here):
     expected = {
         "n_prototypes": "2 sqrt(n)",
         "fit_intercept": "penalised",
-        "tuning": "separate",
         "multiclass": "moc-counting",
     }
     assert {name: found[name] for name in expected} == expected

@@ -25,9 +25,8 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import require, slices
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.base import AnyFolds, Backend, FoldModels, Named, row_block
 from lssvm.backends.device import Torch
-from lssvm.backends.host import CHUNK, Host
+from lssvm.backends.host import CHUNK, AnyFolds, Backend, FoldModels, Host, Named, row_block
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
@@ -37,8 +36,16 @@ from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import resolve_gamma
 from lssvm.kernels.metric import IDENTITY
-from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
-from lssvm.moments.moments import FoldMoments, make_cells, map_outputs, stream_cells
+from lssvm.solvers.moments import (
+    FoldMoments,
+    Moments,
+    NystromMap,
+    Piece,
+    accumulate_stream,
+    make_cells,
+    map_outputs,
+    stream_cells,
+)
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
 from lssvm.tasks import Classes, ClassTable, RowLoss, Targets

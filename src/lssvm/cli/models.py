@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
@@ -381,6 +381,10 @@ def _words(given: Fitting, classes: bool, kind: str) -> dict[str, Any]:
     if given.intercept is not None:
         bias = one_of("intercept", given.intercept, tuple(_INTERCEPTS))
         words["fit_intercept"] = _INTERCEPTS[bias]
+    if words.pop("tuning", "joint") == "separate":
+        from lssvm.tuning import make_search
+
+        words["search"] = replace(make_search(words.get("search", "path")), per_output=True)
     return words
 
 

@@ -2,6 +2,7 @@
 
 from lssvm.codes.code import (
     Code,
+    Coding,
     decode,
     error_correcting,
     make_code,
@@ -12,6 +13,7 @@ from lssvm.codes.code import (
 
 __all__ = [
     "Code",
+    "Coding",
     "decode",
     "error_correcting",
     "make_code",

@@ -98,6 +98,60 @@ class Code:
 
 
 @dataclass(frozen=True, eq=False)
+class Coding:
+    """How classes become targets, and outputs become classes and probabilities.
+
+    What a classifier takes as ``multiclass``; a code alone stands for ``Coding(code)``.
+
+    Parameters
+    ----------
+    code : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see `make_code`.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
+        pair +t1 and -t2 of eq. (3.23). Greedy models have the first.
+    threshold : {"zero", "cv"}, default="zero"
+        Where an output changes from one class to the other. "cv" moves it, for each binary problem
+        of a fixed-size model, to where the out-of-fold outputs of the tuning make the fewest errors
+        (it needs a tuned C or gamma, folds of several rows, calibration and no reduction); this
+        helps where the classes have different shapes or sizes.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns scores of rows that the model had not seen into probabilities;
+        "auto" takes the sigmoid for fewer than 1,000 rows, else the better of the two. None: there
+        is no `predict_proba`.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVC
+    >>> from lssvm.codes import Coding
+    >>> from lssvm.datasets import load_balance
+    >>> X, y = load_balance(return_X_y=True)
+    >>> model = LSSVC(multiclass=Coding("ova", targets="fisher", calibration=None)).fit(X, y)
+    >>> model.code_.name, hasattr(model, "predict_proba")
+    ('ova', False)
+    """
+
+    code: Any = "auto"
+    decoding: str | None = None
+    targets: Any = "label"
+    threshold: str = "zero"
+    calibration: str | None = "auto"
+
+    @classmethod
+    def of(cls, multiclass: Any) -> Coding:
+        """Return what ``multiclass`` of an estimator stands for.
+
+        Parameters
+        ----------
+        multiclass : str, array, Code or Coding
+            As given to an estimator.
+        """
+        return multiclass if isinstance(multiclass, cls) else cls(multiclass)
+
+
+@dataclass(frozen=True, eq=False)
 class ProblemGroup:
     """Binary problems that use the same rows, to be solved together."""
 

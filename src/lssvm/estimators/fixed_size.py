@@ -16,12 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelClassifier, KernelRegressor
-from lssvm.estimators.callbacks import callback_of, reports
+from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
 from lssvm.estimators.opening import open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
-from lssvm.fitting.input_metric import check_metric
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
 
@@ -47,7 +45,6 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
-    check_metric(estimator.metric, settings.choice)
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
@@ -102,7 +99,8 @@ class FixedSizeLSSVC(KernelClassifier):
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; a larger value fits the training data more closely. "cv" chooses it by
-        cross-validation inside `fit`. With
+        cross-validation inside `fit`, which costs little more than a fit: hence the default, which
+        differs from that of `LSSVC`. With
         one-vs-one each pair of classes gets its own, that of the smallest squared error. Where
         pairs times folds are more than 100 and rows are many, gamma is searched with the first 200
         prototypes, and only as many folds are used as contain 2,000 rows, at least two.
@@ -111,20 +109,18 @@ class FixedSizeLSSVC(KernelClassifier):
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
         (rbf and matern) then looks for one value per feature that makes
         the data most likely, and uses it unless cross-validation is worse.
-    kernel : str, callable or Kernel, default="rbf"
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
         matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
-        ``Matern(nu=2.5)``, takes that of the estimator.
+        ``Matern(nu=2.5)`` or ``Polynomial(degree=4, coef0=0.5)``, takes that of the estimator;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
         "linear" with at most n features needs no prototypes: the features are the inputs.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
-    fit_intercept : True or "penalised", default=True
+    fit_intercept : bool or "penalised", default=True
         True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
         weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
-        of [DeBrabanter2010]_ (with squares, moments and no reduction).
+        of [DeBrabanter2010]_. False: no bias.
+        The last two go with squares, moments, folds of several rows and no reduction.
     selection : str, rule, callable or array, default="random"
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
         [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
@@ -141,17 +137,14 @@ class FixedSizeLSSVC(KernelClassifier):
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
         are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
-    multiclass : str, array or Code, default="auto"
+    multiclass : str, array, Code or Coding, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
         one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
         of one-vs-all, minimum output coding and error-correcting codes are columns of one system;
-        the systems of one-vs-one are computed from the moments of the classes.
-    decoding : {"hamming", "loss"} or None, default=None
-        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
-    targets : {"label", "fisher"} or (t1, t2), default="label"
-        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
-        pair +t1 and -t2 of eq. (3.23).
+        the systems of one-vs-one are computed from the moments of the classes. A
+        `lssvm.codes.Coding` also defines how outputs are decoded, the targets of the problems,
+        thresholds and the calibration of probabilities.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
     cv : int, float, "loo", splitter or iterable, default=10
@@ -161,24 +154,12 @@ class FixedSizeLSSVC(KernelClassifier):
         (`lssvm.tuning.PositionFolds`); a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
-        ``PathSearch(checkpoint="file")`` continues a stopped fit.
+        ``PathSearch(checkpoint="file")`` continues a stopped fit; with ``per_output=True`` every
+        output has its own pair, and rows cannot be added later.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the accuracy, where candidates within half a standard error
         of the best are ranked by the squared error. "press", "gcv", "aic",
         "bic", "cp", "rk" and "evidence" are criteria without folds, for which cv is not used.
-    tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
-        binary problem, as in eq. (3.13) of [Suykens2002]_ and in section 8 of [DeBrabanter2010]_:
-        chosen by its own error, or with ``scoring="neg_mean_squared_error"`` by the squared error
-        of its targets +1 and -1. Any search tunes both then, "csa" too. Rows cannot be added later.
-    threshold : {"zero", "cv"}, default="zero"
-        Threshold between the two classes of a binary problem. "cv" chooses the one with the fewest
-        errors of the out-of-fold outputs of the tuning (it needs a tuned C or
-        gamma, folds of several rows, calibration and no reduction); this helps where the classes
-        have different shapes or sizes.
-    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
-        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes (`lssvm.solvers.PCG`).
@@ -186,11 +167,6 @@ class FixedSizeLSSVC(KernelClassifier):
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
         blocks where they do not fit. See the guide on GPUs.
-    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
-        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model, in rounds that held-out rows decide about; see `lssvm.kernels.Metric`.
-        C and
-        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
     n_jobs : int or None, default=None
@@ -214,9 +190,9 @@ class FixedSizeLSSVC(KernelClassifier):
     intercept_ : array of shape (n_problems,)
         Less the thresholds.
     threshold_ : array of shape (n_problems,)
-        Zeros with ``threshold="zero"``.
+        Zeros with ``Coding(threshold="zero")``.
     metric_ : array of shape (d, d) or (d,)
-        With ``metric``: the matrix A A^T, or its diagonal.
+        With a `lssvm.kernels.MetricKernel`: the matrix A A^T, or its diagonal.
     C_ : float, or array of shape (n_problems,) where every problem has its own
     gamma_ : float, or array of shape (d,) where it differs between features
     feature_relevance_ : array of shape (d,)
@@ -278,24 +254,16 @@ class FixedSizeLSSVC(KernelClassifier):
         C: Any = "cv",
         gamma: Any = "cv",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool | str = True,
         selection: Any = "random",
         reduction: Any = None,
         multiclass: Any = "auto",
-        decoding: str | None = None,
-        targets: Any = "label",
         class_weight: Any = None,
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        tuning: str = "joint",
-        threshold: str = "zero",
-        calibration: str | None = "auto",
         solver: Any = "auto",
         device: Any = None,
-        metric: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -305,24 +273,16 @@ class FixedSizeLSSVC(KernelClassifier):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.selection = selection
         self.reduction = reduction
         self.multiclass = multiclass
-        self.decoding = decoding
-        self.targets = targets
         self.class_weight = class_weight
         self.cv = cv
         self.search = search
         self.scoring = scoring
-        self.tuning = tuning
-        self.threshold = threshold
-        self.calibration = calibration
         self.solver = solver
         self.device = device
-        self.metric = metric
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -357,7 +317,7 @@ class FixedSizeLSSVC(KernelClassifier):
             Itself.
         """
         self._forget_fit()
-        self._check_calibration()
+        self._check_coding()
         return _fit(self, X, y, sample_weight, groups)
 
     @available_if(takes_rows)
@@ -513,26 +473,25 @@ class FixedSizeLSSVR(KernelRegressor):
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
         Regularisation; a larger value fits the training data more closely. "cv" chooses it by
-        cross-validation inside `fit`.
+        cross-validation inside `fit`, which costs little more than a fit: hence the default, which
+        differs from that of `LSSVC`.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
         (rbf and matern) then looks for one value per feature that makes
         the data most likely, and uses it unless cross-validation is worse.
-    kernel : str, callable or Kernel, default="rbf"
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
         matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
-        ``Matern(nu=2.5)``, takes that of the estimator.
+        ``Matern(nu=2.5)`` or ``Polynomial(degree=4, coef0=0.5)``, takes that of the estimator;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
         "linear" with at most n features needs no prototypes: the features are the inputs.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
-    fit_intercept : True or "penalised", default=True
+    fit_intercept : bool or "penalised", default=True
         True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
         weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
-        of [DeBrabanter2010]_ (with squares, moments and no reduction).
+        of [DeBrabanter2010]_. False: no bias.
+        The last two go with squares, moments, folds of several rows and no reduction.
     selection : str, rule, callable or array, default="random"
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
         [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
@@ -567,15 +526,13 @@ class FixedSizeLSSVR(KernelRegressor):
         splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
-        ``PathSearch(checkpoint="file")`` continues a stopped fit.
+        ``PathSearch(checkpoint="file")`` continues a stopped fit; with ``per_output=True`` every
+        output has its own pair, and rows cannot be added later.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
-    tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
-        and there are no error bars.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
@@ -584,11 +541,6 @@ class FixedSizeLSSVR(KernelRegressor):
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
         blocks where they do not fit. See the guide on GPUs.
-    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
-        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model, in rounds that held-out rows decide about; see `lssvm.kernels.Metric`.
-        C and
-        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
     n_jobs : int or None, default=None
@@ -609,7 +561,7 @@ class FixedSizeLSSVR(KernelRegressor):
         Coefficients of the expansion on the prototypes.
     intercept_ : array of shape (n_outputs,)
     metric_ : array of shape (d, d) or (d,)
-        With ``metric``: the matrix A A^T, or its diagonal.
+        With a `lssvm.kernels.MetricKernel`: the matrix A A^T, or its diagonal.
     C_, gamma_ : float
         ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
@@ -679,8 +631,6 @@ class FixedSizeLSSVR(KernelRegressor):
         C: Any = "cv",
         gamma: Any = "cv",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool | str = True,
         selection: Any = "random",
         reduction: Any = None,
@@ -688,10 +638,8 @@ class FixedSizeLSSVR(KernelRegressor):
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        tuning: str = "joint",
         solver: Any = "auto",
         device: Any = None,
-        metric: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -701,8 +649,6 @@ class FixedSizeLSSVR(KernelRegressor):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.selection = selection
         self.reduction = reduction
@@ -710,10 +656,8 @@ class FixedSizeLSSVR(KernelRegressor):
         self.cv = cv
         self.search = search
         self.scoring = scoring
-        self.tuning = tuning
         self.solver = solver
         self.device = device
-        self.metric = metric
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -10,18 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelClassifier, KernelEstimator
-from lssvm.estimators.callbacks import callback_of, reports
-from lssvm.estimators.opening import GivenArrays, GivenBlocks, open_given
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, callback_of, reports
+from lssvm.estimators.opening import GivenArrays, GivenBlocks, map_given, open_given
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
 def _fit(estimator: Model, given: GivenArrays | GivenBlocks) -> Model:
-    rows, task = given.in_memory(sparse=estimator._kernel_choice().accepts_sparse)
-    settings = GreedySettings.of(estimator)
-    estimator._publish(fit_greedy(rows, task, settings, callback_of(estimator)))
+    choice, settings = estimator._kernel_choice(), GreedySettings.of(estimator)
+    rows, task = given.in_memory(sparse=choice.accepts_sparse)
+    rows, metric = map_given(rows, choice, settings.seed)
+    fit = fit_greedy(rows, task, settings, callback_of(estimator))
+    estimator._publish(replace(fit, metric=metric))
     return estimator
 
 
@@ -47,14 +49,11 @@ class GreedyLSSVC(KernelClassifier):
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
         that is "cv" too: the basis is chosen again in every fold.
-    kernel : str, callable or Kernel, default="rbf"
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
-        where it has none.
-    degree : int, default=3
-        Of the polynomial kernel (gamma x'z + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)`` or
+        ``Polynomial(degree=4, coef0=0.5)``, which takes gamma where it has none;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
     fit_intercept : bool, default=True
         Whether there is a bias b.
     epsilon : float or "cv", default=0.5
@@ -80,18 +79,14 @@ class GreedyLSSVC(KernelClassifier):
     cv : int, "loo", splitter or iterable, default=10
         Folds for gamma="cv", and for C and probabilities where groups are given to `fit`. A number
         assigns rows (or groups) by content, stratified by class.
-    multiclass : str, array or Code, default="ova"
+    multiclass : str, array, Code or Coding, default="ova"
         Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
-        columns.
-    decoding : {"hamming", "loss"} or None, default=None
-        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+        columns: hence the default, "auto" elsewhere. A `lssvm.codes.Coding` also says how outputs
+        are decoded and how leave-one-out scores (those of folds of groups, or of the splitter that
+        gamma="cv" was chosen by) are calibrated.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
-    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How `predict_proba` turns leave-one-out scores (those of folds of groups, or of the splitter
-        that gamma="cv" was chosen by) into probabilities; "auto" takes the sigmoid for fewer than
-        1,000 rows, else the better of the two. None: there is no `predict_proba`.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
@@ -159,8 +154,6 @@ class GreedyLSSVC(KernelClassifier):
         *,
         gamma: Any = "scale",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool = True,
         epsilon: float | str = 0.5,
         criterion: str = "fsals",
@@ -170,9 +163,7 @@ class GreedyLSSVC(KernelClassifier):
         validation_fraction: float | None = None,
         cv: Any = 10,
         multiclass: Any = "ova",
-        decoding: str | None = None,
         class_weight: Any = None,
-        calibration: str | None = "auto",
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -181,8 +172,6 @@ class GreedyLSSVC(KernelClassifier):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.criterion = criterion
@@ -192,9 +181,7 @@ class GreedyLSSVC(KernelClassifier):
         self.validation_fraction = validation_fraction
         self.cv = cv
         self.multiclass = multiclass
-        self.decoding = decoding
         self.class_weight = class_weight
-        self.calibration = calibration
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -225,7 +212,7 @@ class GreedyLSSVC(KernelClassifier):
             Itself.
         """
         self._forget_fit()
-        self._check_calibration()
+        self._check_coding("threshold", "targets")
         return _fit(self, open_given(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
@@ -268,14 +255,11 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
         that is "cv" too: the basis is chosen again in every fold.
-    kernel : str, callable or Kernel, default="rbf"
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
-        where it has none.
-    degree : int, default=3
-        Of the polynomial kernel (gamma x'z + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)`` or
+        ``Polynomial(degree=4, coef0=0.5)``, which takes gamma where it has none;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
     fit_intercept : bool, default=True
         Whether there is a bias b.
     epsilon : float or "cv", default=0.1
@@ -362,8 +346,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         *,
         gamma: Any = "scale",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool = True,
         epsilon: float | str = 0.1,
         criterion: str = "fsals",
@@ -380,8 +362,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.criterion = criterion

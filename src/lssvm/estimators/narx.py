@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelEstimator
-from lssvm.estimators.callbacks import CallbackSupportMixin, callback_of, reports
+from lssvm.estimators.base import CallbackSupportMixin, callback_of, reports
 from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
@@ -31,6 +30,7 @@ from lssvm.fitting.series import (
     is_list_of_series,
     open_series,
 )
+from lssvm.kernels import MetricKernel
 from lssvm.uncertainty import check_coverage
 
 
@@ -170,11 +170,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
-        metric = getattr(regressor, "metric", None)
-        if isinstance(regressor, KernelEstimator) and metric is not None:
+        kernel = getattr(regressor, "kernel", None)
+        if isinstance(kernel, MetricKernel):
             raise InvalidInputError(
-                f"metric={metric!r} is not available for the estimator of NARX: use "
-                "metric=None, or gamma='ard' for one width per lag."
+                f"kernel={kernel!r} is not available for the estimator of NARX: use "
+                f"kernel={kernel.kernel!r}, or gamma='ard' for one width per lag."
             )
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}

@@ -11,7 +11,7 @@ from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.metric import IDENTITY, Shape
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.local import PartsEngine, PartsModel
-from lssvm.moments import Moments
+from lssvm.solvers.moments import Moments
 
 Inputs: TypeAlias = Literal["standardised", "quantiles"]
 KernelName: TypeAlias = Literal["rbf", "exponential", "laplacian"]

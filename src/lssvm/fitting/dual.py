@@ -28,19 +28,17 @@ from lssvm.data.folds import (
     restrict_folds,
 )
 from lssvm.fitting.record import (
+    SQUARES,
     Fit,
+    KernelChoice,
     OutputGroup,
     Posteriors,
     Resources,
+    TunedParameters,
+    TunedSettings,
     Tuning,
     alike,
     check_finite,
-)
-from lssvm.fitting.settings import (
-    SQUARES,
-    KernelChoice,
-    TunedParameters,
-    TunedSettings,
     is_int,
     make_folds,
     reweights,
@@ -268,8 +266,6 @@ class DualParameters(TunedParameters, Protocol):
     """The parameters of a dual estimator that settings are read from."""
 
     fit_intercept: bool
-    tol: float
-    max_iter: int | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -282,15 +278,11 @@ class DualSettings(TunedSettings):
     reduction : Prune, L0 or None
     reduction_text : str or None
         The reduction as the caller wrote it.
-    tol, max_iter
-        Of the iterative solvers.
     """
 
     fit_intercept: bool = True
     reduction: Prune | L0 | None = None
     reduction_text: str | None = None
-    tol: float = 1e-6
-    max_iter: int | None = None
 
     @classmethod
     def of(cls, estimator: DualParameters) -> DualSettings:
@@ -301,19 +293,17 @@ class DualSettings(TunedSettings):
             fit_intercept=bool(estimator.fit_intercept),
             reduction=_reduction(given),
             reduction_text=None if given is None else repr(given),
-            tol=estimator.tol,
-            max_iter=estimator.max_iter,
         )
         settings.choice.check()
         if settings.choice.asks_ard and settings.separate:
             raise InvalidInputError(
-                "gamma='ard' finds one set of values for all outputs, so tuning='separate' cannot "
-                "be used with it: use tuning='joint'."
+                "gamma='ard' finds one set of values for all outputs, so a search with "
+                "per_output=True cannot be used with it: use per_output=False."
             )
         if settings.search.checkpoint is not None and settings.separate:
             raise InvalidInputError(
-                "A checkpoint holds one search, and tuning='separate' has one for each output: use "
-                "tuning='joint', or no checkpoint."
+                "A checkpoint holds one search, and per_output=True has one for each output: use "
+                "per_output=False, or no checkpoint."
             )
         return settings
 
@@ -679,9 +669,9 @@ def _single(problem: DualProblem, settings: DualSettings, j: int) -> DualProblem
     known = settings.scoring is None or squares or is_criterion(settings.scoring)
     if targets.labels is not None and not known:
         raise InvalidInputError(
-            f"tuning='separate' judges each binary problem by its accuracy, or with scoring="
+            f"per_output=True scores each binary problem by its accuracy, or with scoring="
             f"{SQUARES!r} by its squared error; another scoring cannot be given with it. Use "
-            "tuning='joint'."
+            "per_output=False."
         )
     loss: Loss | None = SquaredError() if squares else Misclassification(_side)
     if is_criterion(settings.scoring):
@@ -816,12 +806,7 @@ def _solve_system(system: DualSystem, Y: FloatArray, settings: DualSettings) -> 
     # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
     centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
     targets = (Y - centre).astype(system.dtype)
-    options: dict[str, Any] = {
-        "tol": settings.tol,
-        "max_iter": settings.max_iter,
-        "seed": settings.seed,
-    }
-    name, solved = solve_with(settings.solver, system, targets, **options)
+    name, solved = solve_with(settings.solver, system, targets, seed=settings.seed)
     return Model(solved.alpha, solved.intercept + centre, name, solved.residual, solved.iterations)
 
 

@@ -16,11 +16,15 @@ from lssvm._core.progress import Listener
 from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, are_observations, hash_rows, observation_weight
-from lssvm.fitting.record import Fit, OutputGroup, Resources, Tuning, check_finite
-from lssvm.fitting.settings import (
+from lssvm.fitting.record import (
+    Fit,
     KernelChoice,
     KernelParameters,
+    OutputGroup,
+    Resources,
+    Tuning,
     check_C,
+    check_finite,
     class_rows,
     is_int,
     make_folds,
@@ -34,8 +38,8 @@ from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.tuning.objective import Losses
-from lssvm.tuning.path import PathSearch
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import PathSearch
 from lssvm.uncertainty import OutOfFold
 
 
@@ -120,7 +124,7 @@ class GreedySettings:
             estimator.validation_fraction,
             bool(estimator.fit_intercept),
             seed_of(estimator.random_state),
-            getattr(estimator, "calibration", None) is not None,
+            hasattr(estimator, "predict_proba"),
             estimator.cv,
             by_epsilon,
             by_size,

@@ -17,7 +17,7 @@ from lssvm.fitting.table_run import Candidate, TableRun
 from lssvm.kernels import Kernel
 from lssvm.local import PartsModel, Rows, Setting
 from lssvm.local.leaf import STEPS, Walk
-from lssvm.moments import Moments, accumulate, total
+from lssvm.solvers.moments import Moments, accumulate, total
 from lssvm.solvers.primal import solve_on_prototypes
 
 FEWEST = 1000

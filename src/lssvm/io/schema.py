@@ -34,7 +34,6 @@ from lssvm import (
     greedy,
     kernels,
     local,
-    moments,
     prototypes,
     reductions,
     solvers,
@@ -51,6 +50,7 @@ from lssvm.fitting.table_context import TableContext
 from lssvm.io.records import Record, Schema, need
 from lssvm.prototypes import bandwidth
 from lssvm.reductions import l0, pruning
+from lssvm.solvers import moments
 
 MAX_CLASSES = 4096
 """Classes that a stored model may have: the check of an output code takes their square in bytes."""
@@ -183,6 +183,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Classes": tasks.Classes,
     "Numbers": tasks.Numbers,
     "Code": codes.Code,
+    "Coding": codes.Coding,
     "Probabilities": uncertainty.Probabilities,
     "Residuals": uncertainty.Residuals,
     "Isotonic": uncertainty.Isotonic,
@@ -198,6 +199,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Trend": kernels.Trend,
     "Precomputed": kernels.Precomputed,
     "Metric": kernels.Metric,
+    "MetricKernel": kernels.MetricKernel,
     "KMeans": prototypes.KMeans,
     "RenyiEntropy": prototypes.RenyiEntropy,
     "RPCholesky": prototypes.RPCholesky,

@@ -23,9 +23,8 @@ from lssvm._core.blocks import run_blocks, small_problem
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap, nystrom_map
-from lssvm.moments.moments import FoldMoments
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
+from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map
 from lssvm.solvers.primal import fold_paths, output_errors, solve_primal
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")

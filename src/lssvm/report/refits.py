@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
@@ -101,13 +102,14 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
         changed |= {"inputs": best.configuration.inputs, "kernel": best.configuration.kernel}
         changed["metric"] = "auto" if best.rounds else None
         return _in_place(estimator, clone(model).set_params(**changed))
-    changes: dict[str, Any] = {"verbose": 0, "threshold": "zero"}
+    changes: dict[str, Any] = {"verbose": 0}
     C, gamma = getattr(model, "C_", None), getattr(model, "gamma_", None)
     if C is not None:
         changes["C"] = float(np.median(C))
     if gamma is not None:
         # Tuned for every problem by itself there are as many values as problems, not as features.
-        separate = params.get("tuning") == "separate"
+        search = params.get("search")
+        separate = isinstance(search, Search) and search.per_output
         changes["gamma"] = float(np.median(gamma)) if separate else gamma
     kept = basis(model)
     if "n_prototypes" in params and kept is not None:
@@ -119,8 +121,10 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     changes["reduction"] = None
     if isinstance(params.get("search"), Search):
         changes["search"] = replace(params["search"], checkpoint=None)
-    if not calibrate or n_systems(model) > MANY:
-        changes["calibration"] = None
+    if "multiclass" in params:
+        coding = replace(Coding.of(params["multiclass"]), threshold="zero")
+        none = not calibrate or n_systems(model) > MANY
+        changes["multiclass"] = replace(coding, calibration=None) if none else coding
     small = clone(model).set_params(**{k: v for k, v in changes.items() if k in params})
     return _in_place(estimator, small)
 

@@ -19,7 +19,7 @@ from lssvm._core.errors import ConvergenceWarning, NumericalWarning
 from lssvm.data import ArraySource, Block
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate, evaluate_expansion
-from lssvm.moments import Moments, NystromMap, Piece, accumulate, accumulate_stream
+from lssvm.solvers.moments import Moments, NystromMap, Piece, accumulate, accumulate_stream
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks.losses import DifferentiableLoss
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,11 +15,10 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning, Stopped
 from lssvm.kernels import Kernel
 from lssvm.solvers import CirculantSolver
 from lssvm.solvers.circulant import Circulant, Lattice, check_kernel, lay_rows
-from lssvm.tuning.annealing import Box, walk_simplex
 from lssvm.tuning.dual import DualObjective
-from lssvm.tuning.grid import GridSearch
 from lssvm.tuning.objective import Losses, Objective, Predictions
 from lssvm.tuning.search import Recorder, Search, Space, TuningResult, whole
+from lssvm.tuning.searches import Box, GridSearch, walk_simplex
 from lssvm.tuning.spectral import SpectralObjective
 
 _MANY = 20  # more folds than this: rows are left out one by one in closed form
@@ -217,7 +217,7 @@ class CirculantSearch(Search):
     min_rows : int, default=64
         Fewer rows are searched exactly from the start, without a warning: an eigendecomposition of
         so few costs no more than the transforms. ``tuning_result_.approximate`` is then None.
-    checkpoint, on_interrupt
+    checkpoint, on_interrupt, per_output
         Of every search, see `Search`.
 
     Notes
@@ -255,6 +255,7 @@ class CirculantSearch(Search):
     wrap: str = "mean"
     indefinite: bool = False
     min_rows: int = 64
+    name: ClassVar[str] = "circulant"
 
     @classmethod
     def ding2011(cls, levels: int = 2) -> CirculantSearch:

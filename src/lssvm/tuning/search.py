@@ -559,6 +559,10 @@ class Search(ABC):
     on_interrupt : {"raise", "keep"}, default="raise"
         What Ctrl-C does: it ends the fit with a KeyboardInterrupt, as in any library, or the search
         with the best pair so far.
+    per_output : bool, default=False
+        Whether every output, or binary problem of a code, is searched by itself and has its own
+        pair (eq. (3.13) of [Suykens2002]_, section 8 of [DeBrabanter2010]_), by its own error or,
+        with ``scoring="neg_mean_squared_error"``, by the squared error of its targets.
 
     Examples
     --------
@@ -569,6 +573,9 @@ class Search(ABC):
 
     checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False, compare=False)
     on_interrupt: str = field(default="raise", repr=False, compare=False)
+    per_output: bool = field(default=False, repr=False)
+    name: ClassVar[str] = ""
+    """The string that stands for the search with its default settings; empty: there is none."""
     stochastic: ClassVar[bool] = False
     """Whether the search draws random numbers."""
 
