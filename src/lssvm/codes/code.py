@@ -127,8 +127,9 @@ class Coding:
     >>> from lssvm import LSSVC
     >>> from lssvm.codes import Coding
     >>> from lssvm.datasets import load_balance
-    >>> X, y = load_balance(return_X_y=True)
-    >>> model = LSSVC(multiclass=Coding("ova", targets="fisher", calibration=None)).fit(X, y)
+    >>> balance = load_balance()
+    >>> model = LSSVC(multiclass=Coding("ova", targets="fisher", calibration=None))
+    >>> model = model.fit(balance.data, balance.target)
     >>> model.code_.name, hasattr(model, "predict_proba")
     ('ova', False)
     """
