@@ -118,7 +118,7 @@ def test_a_bad_decoding_is_refused_for_two_classes(classifier):
 @pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_good_decoding_is_taken_for_two_classes(classifier):
     model = fit_classes(classifier, rows("two"), multiclass=Coding(decoding="hamming"))
-    assert model.decoding == "hamming" and len(np.asarray(model.classes_)) == 2
+    assert model.record_.task.decoding == "hamming" and len(np.asarray(model.classes_)) == 2
 
 
 # -- 4. targets that are not finite are refused everywhere ---------------------------------------
