@@ -207,7 +207,7 @@ def _offered(model: Any, name: str, X: Any, **settings: Any) -> NDArray[np.float
         return None
     try:
         return np.asarray(getattr(model, name)(X, **settings), dtype=float)
-    except Exception:  # what is beside the predictions must not cost the record
+    except Exception:  # no other output may cost the record
         return None
 
 
