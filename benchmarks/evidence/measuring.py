@@ -28,7 +28,7 @@ COVERAGE = 0.9
 
 
 def measure(
-    folder: Path, name: str, method: Method, seed: int, *, threads: int, budget: float
+    folder: Path | None, name: str, method: Method, seed: int, *, threads: int, budget: float
 ) -> dict[str, Any]:
     """Return the record of one fit; what a library raises is a record too."""
     record: dict[str, Any] = {"set": name, "method": method.name, "seed": seed}

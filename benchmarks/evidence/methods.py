@@ -133,7 +133,7 @@ MAIN = (
 ).split()
 """Methods of the comparison: ours with their defaults and presets, and the peers."""
 
-QUICK = "table table-fast fixed catboost lightgbm xgboost histgb forest svm mlp neighbours".split()
+QUICK = "table table-fast catboost-native lightgbm histgb forest svm-tuned".split()
 """Methods of the quick run."""
 
 ABLATIONS = (

@@ -32,8 +32,8 @@ class Settings:
 
     Attributes
     ----------
-    data : Path
-        Folder of the data sets.
+    data : Path or None
+        Folder of the data sets; None: those that need no files.
     limit : float
         Seconds after which the process of one record is ended (start, fit and prediction).
     budget : float or None
@@ -48,7 +48,7 @@ class Settings:
         record, to be measured by the next run.
     """
 
-    data: Path
+    data: Path | None
     limit: float = 900.0
     budget: float | None = None
     threads: int = 2
@@ -170,7 +170,7 @@ def in_process(job: Job, settings: Settings) -> dict[str, Any]:
             "set": job.set,
             "method": job.method,
             "seed": job.seed,
-            "data": str(settings.data),
+            "data": None if settings.data is None else str(settings.data),
             "threads": settings.threads,
             "budget": job.budget if settings.budget is None else settings.budget,
         }
