@@ -7,6 +7,7 @@ import tomllib
 from importlib import import_module
 
 import pytest
+from tests.meta.import_rules import LAYERS
 from tests.meta.text_rules import (
     LINE_LIMIT,
     STUMBLES,
@@ -74,6 +75,14 @@ def test_files_that_pages_name_exist():
     named = {*re.findall(r"`((?:src|tests|benchmarks|docs|examples)/[\w/]*(?:\.\w+)?)`", guide)}
     assert len(named) > 10
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.rst"])
+def test_folders_on_pages_are_those_of_the_package_in_their_order(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    rows = re.findall(r"^(?:\| |   \* - )((?:`+\w+`+(?:, )?)+)(?: \||$)", text, re.MULTILINE)
+    found = [folder for row in rows for folder in re.findall(r"\w+", row)]
+    assert found == list(LAYERS)
 
 
 def test_oldest_versions_on_the_page_are_those_of_the_project():
