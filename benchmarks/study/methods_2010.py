@@ -236,6 +236,7 @@ MULTICLASS: dict[str, Train] = {
     "RBF FS-LSSVM (MOC), separate": partial(separately, multiclass="moc"),
     "RBF FS-LSSVM (1vs1), separate": partial(separately, multiclass="ovo"),
     "RBF FS-LSSVM (MOC), counting": partial(fixed_size, multiclass="moc-counting"),
+    "RBF FS-LSSVM (MOC), kmeans": partial(fixed_size, multiclass="moc", selection="kmeans"),
     "Lin FS-LSSVM (MOC), counting": partial(fixed_size, kernel="linear", multiclass="moc-counting"),
 }
 REGRESSION: dict[str, Train] = {
