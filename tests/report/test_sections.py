@@ -159,7 +159,7 @@ def test_a_leak_comes_first_and_a_one_sided_target_is_named():
     assert "“x0”" in lines[0] and "“x3”" in lines[1]
     assert any('gamma="ard"' in line for line in lines)
     assert [line for line in lines if "falls when" in line] == [
-        "The loss falls when “x3” is shuffled: try to leave that out."
+        "The loss falls when “x3” is shuffled: try without it."
     ]
     assert any('class_weight="balanced"' in line for line in lines)
     assert lines[-1] == "More rows."
@@ -209,7 +209,7 @@ def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch)
     write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert page.text.count("laplacian on standardised, prototypes") == 1
-    assert "Prototypes are one more model, of all rows." in page.text
+    assert "Prototypes are another model of all rows." in page.text
 
 
 # -- forecasts -------------------------------------------------------------------------------------

@@ -680,7 +680,7 @@ def _summary(fit: TableFit, n_rows: int) -> str:
         if trial.stage == "prototypes":
             name += ", prototypes"
         share = (
-            f"weight {trial.weight:.2f}" if trial.weight > 0 else f"left out after {trial.stage}"
+            f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         )
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
     return "\n".join(lines)

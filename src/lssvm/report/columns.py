@@ -169,20 +169,19 @@ def data(subject: Subject) -> Section | None:
     for name, score in leaking.items():
         subject.notes.append(
             f"The column “{short(name, 40)}” alone predicts {percent(score)} of the {what}: make "
-            "sure that it is known before the target is, or leave it out. Such a column is often a "
-            "leak."
+            "sure that it is known before the target is, or drop it. Such a column is often a leak."
         )
     for name in ids[:5]:
         subject.notes.append(
-            f"The column “{short(name, 40)}” has another value in every row, as a number of rows "
-            "has: leave it out, unless it means something."
+            f"The column “{short(name, 40)}” has another value in every row and may only number "
+            "the rows: drop it, unless it has a meaning."
         )
     texts = sum(fact.kind == "text" for fact in facts)
-    seen = "" if rows.complete else f" (of which {count(len(rows))} were looked at)"
+    seen = "" if rows.complete else f" (of which {count(len(rows))} were examined)"
     words = (
         f"{count(rows.n_rows)} training rows{seen}, {count(len(facts) - texts)} columns of numbers "
         f"and {count(texts)} of text. "
-        + (f"{count(duplicates)} rows repeat another one, target and all. " if duplicates else "")
+        + (f"{count(duplicates)} rows are copies of another row. " if duplicates else "")
         + (f"{count(len(holes))} columns have missing values." if holes else "Nothing is missing.")
     )
     head = ["Column", "Kind", "What it holds", "Missing", "Remark"]
@@ -379,10 +378,10 @@ def _relevance(subject: Subject) -> list[Markup]:
     shares = subject.facts["relevance"] = {names[i]: float(relevance[i]) for i in order}
     rows = [(name, share, percent(share)) for name, share in shares.items()][:SHOWN]
     words = (
-        "Each feature has a gamma of its own, found by the evidence of the training rows. The "
-        "larger it is, the more the model looks at that feature."
+        "Each feature has its own gamma, estimated from the training rows. The larger it is, the "
+        "faster the model varies with the feature."
     )
-    caption = "Relevance: the share of each feature in the distances that the model sees."
+    caption = "Relevance: the share of each feature in the distances of the kernel."
     return [why(words), bar_table(caption, ["Feature", "", "Share"], rows)]
 
 
@@ -528,9 +527,9 @@ def shapes(subject: Subject) -> Section | None:
     subject.facts["partial_dependence"] = facts
     words = (
         f"One column at a time is set to each of its values in {count(len(rows))} training rows, "
-        "and the answers are averaged: the line. The band holds the middle half of the rows. A "
-        "flat line is a column that does nothing by itself; a wide band, one that works together "
-        "with others. Combinations that never occur are tried too."
+        "and the predictions are averaged: the line. The band holds the middle half of the rows. A "
+        "flat line is a column without an effect of its own; a wide band is one that interacts "
+        "with others. Some combinations may never occur in reality."
     )
     body = [why(words), pictures(*drawn)]
     return Section("shapes", "What the leading columns do", "Shapes", body)
@@ -647,8 +646,8 @@ def explained_rows(subject: Subject) -> Section | None:
         f"What each column adds to the {what} of a row, beginning with the mean {what} of "
         f"{BACKGROUND} training rows (Shapley values). "
         + ("They are exact" if found.exact else "They are sampled, and the ± is a standard error")
-        + f"; with the mean they add up to the {what}. The wrong rows are those on which the model "
-        "was surest, or furthest off: look for values that cannot be right."
+        + f"; with the mean they add up to the {what}. The wrong rows are those with the highest "
+        "probability or the largest error: check their values."
     )
     return Section("rows", "Why it predicted this", "Rows", [why(words), pictures(*drawn)])
 
@@ -733,7 +732,7 @@ def _verdict(subject: Subject, row: int, j: int) -> str:
     decided, label = (short(found.classes[each[row]], 24) for each in (found.decided, found.labels))
     sure = ""
     if found.probability is not None:
-        sure = f" ({percent(float(found.probability[row, found.decided[row]]))} sure)"
+        sure = f" (probability {percent(float(found.probability[row, found.decided[row]]))})"
     towards = short(found.classes[found.positive], 24) if len(found.classes) == 2 else decided
     return f"predicted “{decided}”{sure}, true “{label}”. Bars to the right are for “{towards}”."
 

@@ -264,7 +264,7 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
         found.append(advice)
     if subject.test is None:
         found.append("Test rows would show the accuracy on rows that were not used for any choice.")
-    return found or ["Nothing that was looked at would clearly help."]
+    return found or ["None of the checks suggests an improvement."]
 
 
 def helping(subject: Subject, advice: str | None) -> Section:
@@ -275,7 +275,7 @@ def helping(subject: Subject, advice: str | None) -> Section:
 def help_section(facts: dict[str, Any], lines: list[str]) -> Section:
     """Return the section of suggestions, which join the facts."""
     facts["suggestions"] = lines
-    words = "What the figures above point to, the most telling first."
+    words = "Suggestions from the figures above, the most important first."
     return Section("help", "What would help", "What helps", [why(words), bullets(lines)])
 
 
@@ -284,15 +284,15 @@ def _data(subject: Subject) -> Iterator[str]:
     leaks = list(data.get("suspected_leaks", ()))
     if leaks:
         yield (
-            f"Leave out “{short(leaks[0], 40)}”, or make sure that it is known in time: it "
-            "predicts the target alone."
+            f"Drop “{short(leaks[0], 40)}”, or make sure that it is known in time: it predicts the "
+            "target by itself."
         )
     for name in list(data.get("suspected_ids", ()))[:1]:
-        yield f"Leave out “{short(name, 40)}”: it numbers the rows."
+        yield f"Drop “{short(name, 40)}”: it numbers the rows."
     spans = subject.facts.get("importance_interval", {}).items()
     harmful = [f"“{short(name, 24)}”" for name, (_, high) in spans if high < 0]
     if harmful:
-        yield f"The loss falls when {listing(harmful[:3])} is shuffled: try to leave that out."
+        yield f"The loss falls when {listing(harmful[:3])} is shuffled: try without it."
 
 
 def _models(subject: Subject) -> Iterator[str]:
@@ -327,7 +327,7 @@ def _settings(subject: Subject) -> Iterator[str]:
         if len(gains) >= COLUMNS and lead > LEADING:
             yield (
                 f"{percent(lead, 0)} of the importance is in {few} of {len(gains)} columns: "
-                'gamma="ard" gives every column a width of its own.'
+                'gamma="ard" gives every column its own width.'
             )
     if not subject.classification:
         return

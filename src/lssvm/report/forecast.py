@@ -568,7 +568,7 @@ def _data(subject: Forecast) -> Section:
     ]
     if season > subject.model.lags:
         subject.notes.append(
-            f"The series repeats every {season} steps, but the model sees {subject.model.lags} "
+            f"The series repeats every {season} steps, but the model uses {subject.model.lags} "
             f"past values: try lags={season} or more."
         )
     body = [table("The training series.", ["What", "Value"], rows, class_=None)]

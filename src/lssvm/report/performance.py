@@ -106,8 +106,8 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
         tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
         " and is right for ",
         tag("strong", shown(accuracy)),
-        f" of {subject.rows_said} (95 % interval {span(accuracy)}), where always answering "
-        f"“{name}”, the most frequent class, would be right for {percent(baseline)}.",
+        f" of {subject.rows_said} (95 % interval {span(accuracy)}); always predicting "
+        f"“{name}”, the most frequent class, is right for {percent(baseline)}.",
     ]
     better = (found.labels != usual).astype(np.float64) - (found.labels != found.decided)
     gain, error = mean_and_error(better, found.weight)
@@ -162,7 +162,7 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
         tag("strong", shown(mae)),
         f" on average (95 % interval {span(mae)}) on {subject.rows_said}, and ",
         *explained,
-        f"; always answering the mean would be off by {number(base[0])}.",
+        f"; always predicting the mean is off by {number(base[0])}.",
     ]
     subject.facts["metrics"] = facts[0]
     if r2 and r2[0].low <= 0:
@@ -190,7 +190,7 @@ def _explained(subject: Subject) -> Markup:
     if checked < FEW:
         subject.notes.append(
             f"There are only {count(checked)} rows to measure on, so the intervals are wide: "
-            "differences within them mean nothing."
+            "smaller differences are not meaningful."
         )
     if subject.test is not None:
         if not subject.test.complete:
@@ -198,7 +198,7 @@ def _explained(subject: Subject) -> Markup:
                 f"The figures come from {count(checked)} test rows drawn at random from "
                 f"{count(subject.test.n_rows)}."
             )
-        return why("All figures come from test rows that took no part in the fit.")
+        return why("All figures are measured on test rows that were not used in the fit.")
     subject.notes.append(
         "There were no test rows: all figures are cross-validated on training rows."
     )
@@ -215,12 +215,12 @@ def _explained(subject: Subject) -> Markup:
         )
     if table_record(model) is not None:
         subject.notes.append(
-            "The cross-validated copies have the heaviest configuration alone, to save time: the "
-            "model itself is better."
+            "The cross-validated copies have only the configuration of largest weight, to save "
+            "time: the model itself is better."
         )
     used = "all" if checked == subject.train.n_rows else "some"
     return why(
-        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were dealt "
+        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were split "
         "into 5 folds, and each fold was predicted by a copy of the model, with the same "
         "parameters, that was fitted to the others. As the parameters were chosen on these rows, "
         "the figures are slightly too good: use a test set."
@@ -254,9 +254,9 @@ def mistakes(subject: Subject) -> Section:
     untested = [f"“{short(names[c], 24)}”" for c in np.flatnonzero(counts.sum(axis=1) == 0)]
     if untested:
         subject.notes.append(
-            f"No row to measure on is of class {', '.join(untested[:8])}"
+            f"No test row is of class {', '.join(untested[:8])}"
             f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
-            "not tested, and means over classes leave them out."
+            "not tested, and means over classes do not include them."
         )
     matrix = _matrix(counts, names)
     words = (
@@ -340,7 +340,7 @@ def rankings(subject: Subject) -> Section | None:
         return None
     words = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
-        "that are calibrated can be taken at their word."
+        "that are calibrated agree with observed frequencies."
     )
     body = [why(words), pictures(*drawn)]
     return Section("scores", "Scores and probabilities", "Scores", body)
@@ -418,10 +418,10 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     chance = float(np.average(np.sqrt(2 / np.pi * mean * (1 - mean) / sizes), weights=sizes))
     if error > 0.03 + 1.5 * chance:
         subject.notes.append(
-            f"The probabilities are off by {percent(error)} on average: rank rows by them, but do "
-            "not take them at their word."
+            f"The probabilities are off by {percent(error)} on average: use them to rank rows, not "
+            "as frequencies."
         )
-    chart = Chart.unit("Calibration curve", said, "how often it was so", diagonal=True)
+    chart = Chart.unit("Calibration curve", said, "observed frequency", diagonal=True)
     colour = colours[0] if two else "sa"
     for m, s, n in zip(mean, share, sizes, strict=True):
         ends = proportion_interval(np.arange(n) < round(s * n))[1:]
@@ -429,7 +429,7 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     chart.line(mean, share, colour).dots(mean, share, colour, size=8.0)
     caption = (
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
-        f"dashed line, probabilities can be taken at their word; the mean gap is {percent(error)}."
+        f"dashed line probabilities equal frequencies; the mean gap is {percent(error)}."
     )
     edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was predicted"
     bars = [np.histogram(p[which], edges)[0] for which in (hit, ~hit)]
@@ -437,7 +437,7 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     for heights, colour in zip(bars, colours, strict=True):
         often.bars(edges, heights, colour, 0.6)
     keys = [(f"{colour} square", name) for colour, name in zip(colours, names, strict=True)]
-    words = f"{title}, by what was true."
+    words = f"{title}, by true class."
     return [figure(chart.svg(), caption), figure(often.svg(), words, keys)]
 
 
@@ -538,15 +538,15 @@ def costs(subject: Subject) -> Section | None:
         cut, shares_said = number(float(made.thresholds[best])), map(percent, (recall, precision))
         rows.append([_ratio(ratio), cut, *costs_of_100, *shares_said])
     subject.facts["costs"] = facts
-    head = ["A miss costs", "Threshold", "Cost", "By default", "One answer", "Recall", "Precision"]
+    head = ["A miss costs", "Threshold", "Cost", "By default", "One class", "Recall", "Precision"]
     caption = [
         "Costs of 100 rows in units of a false alarm: at the threshold with the smallest cost, by ",
-        "what the model decides itself, and by always giving the cheaper of the two answers.",
+        "the decisions of the model, and by always predicting the cheaper class.",
     ]
     words = (
         f"A false alarm predicts “{label}” where “{other}” is true, a miss the reverse. Find "
-        "the line of what a miss costs you: its threshold is where to cut. Thresholds were chosen "
-        "on the rows that the costs are measured on, so that they are slightly too good."
+        "the row of the table with your cost of a miss; it has the best threshold. Thresholds were "
+        "chosen on the rows that costs are measured on, so these are slightly too good."
     )
     body: list[Any] = [why(words), pictures(*drawn), table(tag("span", *caption), head, rows)]
     return Section("costs", "What a threshold costs", "Costs", body)
@@ -663,7 +663,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         return None
     names = subject.numbers.names
     k = len(names)
-    title = "Share of rows inside the intervals against the share that was promised"
+    title = "Share of rows inside the intervals against the nominal coverage"
     axes: dict[str, Any] = {
         "x_limits": (0.45, 1.02),
         "y_limits": (0.3, 1.02),
@@ -686,7 +686,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
             if promised == 0.95 and not measure.low <= 0.95 <= measure.high:
                 subject.notes.append(
                     f"The 95 % intervals{name and ' of '}{name} hold {shown(measure)} of the rows, "
-                    f"{'less' if measure.high < 0.95 else 'more'} than promised: the test rows may "
+                    f"{'less' if measure.high < 0.95 else 'more'} than nominal: the test rows may "
                     "differ from the training rows."
                 )
         x, y = [f[0] for f in found], [f[1].value for f in found]
@@ -695,13 +695,13 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
             keys.append((f"s{j} line", name))
     caption = (
         f"Coverage on {count(len(intervals[0].Y))} rows with 95 % intervals (Wilson): on the "
-        "dashed line a promise is kept."
+        "dashed line the coverage is nominal."
     )
     words = (
         "The model can give an interval with each prediction. A 95 % interval should hold 95 % "
-        "of new rows; narrower is better, as long as the promise is kept."
+        "of new rows; narrower is better at the same coverage."
     )
-    head = ["Promised", "Inside", "95 % interval", "Mean width"]
+    head = ["Nominal", "Inside", "95 % interval", "Mean width"]
     listed = table("Coverage and width of the prediction intervals.", head, rows)
     body = [why(words), alone(chart, caption, keys if k > 1 else []), listed]
     return Section("intervals", "Can its intervals be trusted?", "Intervals", body)

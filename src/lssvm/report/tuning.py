@@ -62,8 +62,10 @@ def tuning(subject: Subject) -> Section | None:
         subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
     results = search.results
     if isinstance(results, list):
-        words = f"Each of the {len(results)} binary problems was tuned by itself, with a C and a "
-        return Section("tuning", "How it was tuned", "Tuning", [why(f"{words}gamma of its own.")])
+        words = (
+            f"Each of the {len(results)} binary problems was tuned separately, by its own C and "
+        )
+        return Section("tuning", "How it was tuned", "Tuning", [why(f"{words}gamma.")])
     body: list[Any] = [why(_words(subject, search))]
     if set(KEYS) <= set(results):
         display = TuningSurfaceDisplay(results)
@@ -103,11 +105,11 @@ def configurations(subject: Subject) -> Section | None:
         f"{count(len(lines))} configurations (a kernel on one kind of inputs) were tried, and "
         f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The parts "
         f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
-        + ("Prototypes are one more model, of all rows. " if "prototypes" in tried["stage"] else "")
-        + ("Metrics were learned in rounds" if any(tried["rounds"]) else "No metric was learned")
-        + ", chosen by the error on held-out rows."
+        + ("Prototypes are another model of all rows. " if "prototypes" in tried["stage"] else "")
+        + ("Metrics" if any(tried["rounds"]) else "No metrics")
+        + " were learned, decided by the error on held-out rows."
     )
-    caption = "Configurations; explained variance is that of rows by models that had not seen them."
+    caption = "Configurations, with the explained variance of held-out rows."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
     body = [why(words), table(caption, head, rows)]
     return Section("configurations", "What was tried", "Configurations", body)
@@ -246,7 +248,7 @@ def learning(subject: Subject) -> Section | None:
     chart.dots(curve.sizes, curve.error, size=6.0)
     how = "with the same parameters"
     if is_table(subject.model):
-        how = "each its heaviest configuration alone"
+        how = "each with only the configuration of largest weight"
     caption = (
         f"Copies of the model, {how}, fitted to parts of the training rows and "
         f"measured on {count(curve.n_test)} {'held-out' if curve.held_out else 'test'} rows; the "
@@ -456,14 +458,14 @@ def _fixed(subject: Subject, path: SparsityPath) -> list[object]:
     }
     words = [
         f"The model is a sum over {count(n)} support vectors. Fewer make it smaller and faster. "
-        f"{count(chosen)} of {count(largest)} would do: that is the smallest number whose "
+        f"{count(chosen)} of {count(largest)} are enough: the smallest number whose "
         "cross-validated error is within one standard error of the best",
         ", and this model has been reduced to it.",
     ]
     if n > chosen:
         code = tag("code", 'reduction="spfs"')
         words[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
-        words.append(" to have that model.")
+        words.append(" to get that model.")
     caption = (
         "Cross-validated squared error of the outputs against the number of support vectors; the "
         "dashed line is the best plus one standard error."
