@@ -27,8 +27,7 @@ from lssvm.backends.rows import Rows
 from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
 from lssvm.kernels import RBF
-from lssvm.moments import accumulate, nystrom_map
-from lssvm.moments.moments import make_cells
+from lssvm.solvers.moments import accumulate, make_cells, nystrom_map
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import AbsoluteError, SquaredError
 from lssvm.tuning.fixed_size import FixedSizeObjective

@@ -37,13 +37,14 @@ from lssvm._core.device import Device
 from lssvm.backends import device as device_rows
 from lssvm.backends.device import DeviceBlocks, accumulate_on_device, block_size
 from lssvm.backends.rows import Rows
+from lssvm.codes import Coding
 from lssvm.data.folds import Folds
 from lssvm.kernels import RBF
-from lssvm.moments.moments import make_cells
+from lssvm.solvers.moments import make_cells
 from lssvm.tasks import Misclassification
 from lssvm.tuning import PathSearch
 from lssvm.tuning.fixed_size import FixedSizeObjective
-from lssvm.tuning.path import ListedPathSearch
+from lssvm.tuning.searches import ListedPathSearch
 
 FEATURES = 28
 TEST_ROWS = 50_000
@@ -331,7 +332,7 @@ def covertype_case(bench: Bench) -> dict[str, Any]:
         cv=0.1,
         search=PathSearch(n_C=8),
         selection="random",
-        calibration=None,
+        multiclass=Coding(calibration=None),
         device=bench.device,
         random_state=0,
     )

@@ -23,6 +23,7 @@ from benchmarks.chapter3 import describe_run
 from benchmarks.study import records
 from lssvm import FixedSizeLSSVC
 from lssvm._core.blocks import n_threads, peak_memory
+from lssvm.codes import Coding
 from lssvm.kernels import RBF
 from lssvm.solvers import PCG
 
@@ -72,7 +73,7 @@ def measure(options: argparse.Namespace, case: dict[str, Any]) -> dict[str, Any]
         gamma=case["gamma"],
         selection="random",
         solver=solver,
-        calibration=None,
+        multiclass=Coding(calibration=None),
         memory_budget=case["budget"],
         n_jobs=options.threads,
         random_state=0,

@@ -71,8 +71,7 @@ def moments(scale: float) -> Case:
     from lssvm.data import ArraySource
     from lssvm.data.folds import Folds
     from lssvm.kernels import RBF
-    from lssvm.moments import accumulate
-    from lssvm.moments.moments import make_cells
+    from lssvm.solvers.moments import accumulate, make_cells
 
     n, d, m, rows = int(40_000 * scale), 30, 500, 1000
     X, Y = _rows(n, d)

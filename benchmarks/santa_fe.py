@@ -47,6 +47,8 @@ METHODS: dict[str, Callable[[], NARX]] = {
     "one-step, leave-one-out": lambda: NARX(
         LSSVR("cv", gamma="cv", cv="loo"), lags=LAGS, validation="one-step"
     ),
+    "one-step, 51 lags": lambda: NARX(lags=LAGS + 1, validation="one-step"),
+    "free-run, 51 lags": lambda: NARX(lags=LAGS + 1),
     "scikit-learn KernelRidge": lambda: NARX(kernel_ridge(), lags=LAGS),
 }
 ONCE = "free-run, trained once"  # before the first origin; later origins are its history

@@ -31,6 +31,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from benchmarks.chapter3 import describe_run
 from benchmarks.study import records
 from benchmarks.study.data_2010 import standardised
+from benchmarks.study.keerthi import ReducedSVM
 from benchmarks.study.printed_2014 import PRINTED, RIPLEY_TEST, SETS, SetSpec
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm.reductions import FixedSizeL0
@@ -171,6 +172,17 @@ class Study:
         search.fit(self.X[:tune], self.y[:tune])
         return model.set_params(**search.best_params_).fit(self.X[:fit], self.y[:fit])
 
+    def keerthi(self) -> Any:
+        """Tune and fit the machine of Keerthi et al. with the printed number of functions."""
+        tune = SVM_ROWS[0]
+        size, d = PRINTED["Keerthi"][self.name][2], self.X.shape[1]
+        assert size is not None
+        grid = {"gamma": [g / d for g in (0.02, 0.1, 0.5, 2.0, 10.0)], "C": [0.1, 1.0, 10.0, 100.0]}
+        few = ReducedSVM(min(int(size), 60), seed=self.seed)  # of so few rows
+        search = GridSearchCV(few, grid, cv=5, refit=False).fit(self.X[:tune], self.y[:tune])
+        model = ReducedSVM(int(size), seed=self.seed, **search.best_params_)
+        return model.fit(self.X, self.y)
+
     def methods(self) -> dict[str, Callable[[], Any]]:
         """Return name and training function of every method that applies to the set."""
 
@@ -192,6 +204,8 @@ class Study:
             "C-SVM": lambda: self.machine(nu=False),
             "nu-SVM": lambda: self.machine(nu=True),
         }
+        if self.name in PRINTED["Keerthi"]:
+            found["Keerthi"] = self.keerthi
         if self.name in LOPEZ_SETS:
             found["Lopez"] = self.lopez
         return found
@@ -223,6 +237,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--openml", action="store_true", help="fetch and run slice and year too")
     parser.add_argument("--methods", default="", help="comma-separated names; all by default")
     parser.add_argument("--randomisations", type=int, default=10)
+    parser.add_argument(
+        "--one-split", action="store_true", help="the rows of the first split in all randomisations"
+    )
     parser.add_argument("--out", type=Path, default=OUTPUT)
     options = parser.parse_args(arguments)
 
@@ -236,7 +253,8 @@ def main(arguments: list[str] | None = None) -> None:
     for name in names:
         X, y, attribute = load(options.data, name)
         for randomisation in range(options.randomisations):
-            X_train, y_train, X_test, y_test = split(name, X, y, attribute, randomisation)
+            rows = 0 if options.one_split else randomisation
+            X_train, y_train, X_test, y_test = split(name, X, y, attribute, rows)
             study = Study(name, X_train, y_train, randomisation)
             for method, train in study.methods().items():
                 if (wanted and method not in wanted) or (name, randomisation, method) in done:

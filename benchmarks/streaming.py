@@ -36,8 +36,7 @@ from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
 from lssvm.data.prepare import survey
 from lssvm.kernels import RBF
-from lssvm.moments import accumulate
-from lssvm.moments.moments import make_cells
+from lssvm.solvers.moments import accumulate, make_cells
 from lssvm.tuning import PositionFolds
 
 FEATURES = 28

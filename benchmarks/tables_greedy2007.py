@@ -13,6 +13,7 @@ Results = dict[tuple[str, str, int], dict[str, Any]]
 
 TITLES = {
     "ringnorm": "Ringnorm (tables V to VII), kernel width 2^-4",
+    "ringnorm 0.05": "Ringnorm (tables V to VII), kernel width 0.05",
     "lan": "Satimage (tables VIII to X), kernel width 2^-2",
     "usp": "USPS (tables XI to XIII), kernel width 2^-5",
     "mnist1": "MNIST, first 20,000 rows (tables XIV and XV), kernel width 2^-6",

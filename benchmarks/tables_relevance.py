@@ -45,7 +45,8 @@ def _relevance(rows: list[dict[str, Any]]) -> list[str]:
         "Test error (root mean square in units of the target's spread; error rate for classes), "
         'means over the random splits: one gamma (`gamma="cv"`), one per feature (`gamma="ard"`, '
         "by evidence), and one with a metric learned from gradients "
-        '(`metric="diagonal"`, `metric="full"`). In brackets: seconds of processor time for a fit. '
+        '(`MetricKernel("rbf", "diagonal")`, `MetricKernel("rbf", "full")`). In brackets: seconds '
+        "of processor time for a fit. "
         "`kept`: the part of the fits in which cross-validation preferred one gamma per feature.",
         "",
     ]

@@ -32,6 +32,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from benchmarks.study import records
 from benchmarks.tables_uncertainty import write_tables
 from lssvm import LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.codes import Coding
 
 REGRESSION = ("diabetes", "bho", "ccs", "kin8nm", "bike_hour", "protein", "santafe_a")
 CLASSIFICATION = ("adu", "mgt")
@@ -160,7 +161,7 @@ def calibration_error(p: Any, y: Any, bins: int = 15) -> float:
 
 def model(calibration: str | None = "auto") -> FixedSizeLSSVC:
     """Return the classifier of the comparison."""
-    return FixedSizeLSSVC(PROTOTYPES, selection="renyi", calibration=calibration)
+    return FixedSizeLSSVC(PROTOTYPES, selection="renyi", multiclass=Coding(calibration=calibration))
 
 
 PROBABILITIES: dict[str, Callable[[], Any]] = {

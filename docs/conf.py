@@ -58,6 +58,7 @@ autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
 xref.DEFAULT_LINKS.clear()  # those of Python and NumPy, which need a network
 numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"  # but for these names types are words, such as "or a list of them"
 numpydoc_xref_aliases = links.PAGES
 html_math_renderer = "mathml"
 math_number_all = False

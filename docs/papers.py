@@ -23,18 +23,18 @@ HEAD = """The papers and this library
 .. This page is made by docs/papers.py from docs/papers.toml.
 
 One row per algorithm, equation and table of the five papers that this library is built on: where
-it is, which test checks it, what deviates from the print and why, and what was measured (the
+it is, which test checks it, what deviates from the paper and why, and what was measured (the
 printed figure in brackets). A row that is "as printed" has a test that compares with plain NumPy
-written from the text (``tests/oracles``), and so has every option below. Every other row says what
-deviates, which option is the print where there is one, and "not explained" where a cause is not
-known. Measured figures are those of ``benchmarks/RESULTS.md``, which says how they came about. A
-test checks that every name and every test on this page exists, and that an oracle is used where the
-page says so.
+written from the text (``tests/oracles``), and so has every option below. Every other row states
+what deviates, which option is the printed version if there is one, and "not explained" where the
+cause is not known. Measured figures are those of ``benchmarks/RESULTS.md``, where their protocol
+is. A test checks that every name and every test on this page exists, and that an oracle is used
+where the page claims it.
 
-Options that are the print
---------------------------
+Printed versions by name
+------------------------
 
-Where the default is another way, or the print leaves a choice open, these options are the printed
+Where the default is another way, or the paper leaves a choice open, these options give the printed
 model. C is the papers' gamma, and gamma is 1/sigma^2.
 
 """
@@ -46,7 +46,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def switches() -> list[dict[str, Any]]:
-    """Read the options that are the print."""
+    """Read the options that are the printed version."""
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))["switch"]
 
 

@@ -1,7 +1,8 @@
 """Map-reduce with nothing but processes: the moments of every part, added, solved once.
 
 The same steps as in ``moments_ray.py`` and ``moments_spark.py``: what a part of the rows says is a
-`lssvm.moments.Moments`, moments add, and their sum is solved where it arrives. No row is moved.
+`lssvm.solvers.moments.Moments`, moments add, and their sum is solved where it arrives. No row
+is moved.
 """
 
 from concurrent.futures import ProcessPoolExecutor
@@ -10,7 +11,7 @@ import numpy as np
 
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import accumulate, nystrom_map
+from lssvm.solvers.moments import accumulate, nystrom_map
 from lssvm.solvers.primal import solve_primal
 
 KERNEL, C = RBF(0.3), 1000.0

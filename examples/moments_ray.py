@@ -8,7 +8,7 @@ import ray
 
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import accumulate, nystrom_map
+from lssvm.solvers.moments import accumulate, nystrom_map
 from lssvm.solvers.primal import solve_primal
 
 KERNEL, C = RBF(0.3), 1000.0

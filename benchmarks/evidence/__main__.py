@@ -34,7 +34,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="measure what has no record yet")
-    run.add_argument("--data", type=Path, required=True, help="folder of the Parquet files")
+    words = "folder of the Parquet files; without it the sets that need none are measured"
+    run.add_argument("--data", type=Path, help=words)
     run.add_argument("--out", type=Path, required=True, help="file of records; is appended to")
     run.add_argument("--quick", action="store_true", help="a subset, under 20 minutes")
     run.add_argument("--full", action="store_true", help="all of the study")
@@ -84,18 +85,21 @@ def _run(asked: argparse.Namespace) -> None:
     # Asked to end, as by Ctrl-C: the process that measures must not stay behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not asked.data.is_dir():
+    jobs = _jobs(asked)
+    if asked.data is None:
+        jobs = [job for job in jobs if job.needs_no_file]
+    elif not asked.data.is_dir():
         raise SystemExit(f"--data {asked.data}: there is no such folder")
     threads = asked.threads or max(1, (os.cpu_count() or 1) // asked.jobs)
     settings = running.Settings(
-        asked.data.resolve(),
+        None if asked.data is None else asked.data.resolve(),
         asked.limit or (120.0 if asked.quick else 900.0),
         asked.budget or (10.0 if asked.quick else None),
         threads,
         asked.jobs,
         asked.total,
     )
-    running.run(_jobs(asked), asked.out, settings, state(), again=asked.again, retry=asked.retry)
+    running.run(jobs, asked.out, settings, state(), again=asked.again, retry=asked.retry)
 
 
 def _jobs(asked: argparse.Namespace) -> list[plans.Job]:
@@ -125,7 +129,7 @@ def _one(asked: argparse.Namespace) -> None:
 
     method = methods.registry()[wanted["method"]]
     record = measure(
-        Path(wanted["data"]),
+        None if wanted["data"] is None else Path(wanted["data"]),
         wanted["set"],
         method,
         wanted["seed"],

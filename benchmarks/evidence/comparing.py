@@ -27,11 +27,13 @@ class Comparison:
     errors : array of shape (n_sets, n_methods)
         Infinite where a fit failed or ran out of time.
     half_rows : array of shape (n_sets,)
-        Half a test row in per cent; 0 for numbers.
+        Half a test row, in per cent for errors; 0 for numbers.
     seeds : list of int
         How many seeds the means are over.
     left_out : dict
         Share of the splits on which a method was tried that is not compared.
+    field : str
+        What is compared: "error", in per cent, or "measure", the field's (1 - AUC, log loss, RMSE).
     """
 
     sets: list[str]
@@ -40,6 +42,7 @@ class Comparison:
     half_rows: Array
     seeds: list[int]
     left_out: dict[str, float]
+    field: str = "error"
 
     def column(self, method: str) -> Array:
         """Return the errors of a method."""
@@ -64,9 +67,14 @@ def compare(
     always : names
         Sets count that all of these have been tried on; without it, sets with any record.
     field : str
-        What is compared; a record without it is a failure.
+        What is compared; a failure has an infinite value. Records of classifiers without
+        probabilities have no measure and count as not tried.
     """
-    known = records.tried
+    known = {
+        pair: {s: r for s, r in found.items() if r["status"] != OK or r.get(field) is not None}
+        for pair, found in records.tried.items()
+    }
+    known = {pair: found for pair, found in known.items() if found}
     methods = list(methods)
     tried = [s for s in sets if any((s, m) in known for m in methods)]
     if always:
@@ -89,11 +97,11 @@ def compare(
         found = [[known[s, m][seed] for seed in sorted(common)] for m in kept]
         names.append(s)
         rows.append([_mean(some, field) for some in found])
-        half.append(_half_row(found[0][0]))
+        half.append(half_row(found[0][0], field))
         seeds.append(len(common))
     errors = np.array(rows, dtype=float).reshape(len(names), len(kept))
     left = {m: float(share[m]) for m in methods if m not in kept and share[m] > 0}
-    return Comparison(names, kept, errors, np.array(half, dtype=float), seeds, left)
+    return Comparison(names, kept, errors, np.array(half, dtype=float), seeds, left, field)
 
 
 def _splits(known: Mapping[tuple[str, str], Any], name: str, methods: Sequence[str]) -> set[int]:
@@ -123,7 +131,7 @@ def paired(
         )
         common = sorted(set(one) & set(two))
         if field in TIMES:
-            common = [seed for seed in common if _beside(records, one[seed], two[seed])]
+            common = [seed for seed in common if _alike(records, one[seed], two[seed])]
         if common:
             names.append(s)
             a.append(np.mean([one[seed][field] for seed in common]))
@@ -131,7 +139,7 @@ def paired(
     return names, np.array(a, dtype=float), np.array(b, dtype=float)
 
 
-def _beside(records: Records, one: dict[str, Any], two: dict[str, Any]) -> bool:
+def _alike(records: Records, one: dict[str, Any], two: dict[str, Any]) -> bool:
     """Return whether two records were measured on the same machine in the same way."""
     about = [records.runs.get(r.get("run", ""), {}) for r in (one, two)]
     return all(about[0].get(name) == about[1].get(name) for name in ("machine", "threads", "jobs"))
@@ -154,7 +162,8 @@ def _mean(some: list[dict[str, Any]], field: str) -> float:
     return float(np.mean([record[field] for record in some]))
 
 
-def _half_row(record: dict[str, Any]) -> float:
+def half_row(record: dict[str, Any], field: str = "error") -> float:
+    """Return half a test row, 0 for numbers: an error of 0 does not make a ratio 0."""
     if record.get("task") == "numbers" or not record.get("n_test"):
         return 0.0
-    return 50.0 / float(record["n_test"])
+    return (50.0 if field == "error" else 0.5) / float(record["n_test"])

@@ -12,7 +12,8 @@ from typing import Any
 
 PACKAGES = (
     "lssvm numpy scipy scikit-learn pandas catboost lightgbm xgboost xgboost-cpu "
-    "scikit-learn-intelex neo-ls-svm xrfm torch himalaya thundersvm"
+    "scikit-learn-intelex neo-ls-svm xrfm torch himalaya thundersvm "
+    "pytabkit skrub autogluon.tabular numba"
 ).split()
 
 

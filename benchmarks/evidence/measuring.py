@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.evidence import measures
-from benchmarks.evidence.methods import Ask, Method
+from benchmarks.evidence.methods import Ask, Method, NotThereError
 from benchmarks.evidence.records import FAILED, MISSING, OK
 from benchmarks.evidence.sets import Split, numeric, split
 
@@ -28,7 +28,7 @@ COVERAGE = 0.9
 
 
 def measure(
-    folder: Path, name: str, method: Method, seed: int, *, threads: int, budget: float
+    folder: Path | None, name: str, method: Method, seed: int, *, threads: int, budget: float
 ) -> dict[str, Any]:
     """Return the record of one fit; what a library raises is a record too."""
     record: dict[str, Any] = {"set": name, "method": method.name, "seed": seed}
@@ -44,6 +44,8 @@ def measure(
             if parts.task not in method.tasks:
                 raise TypeError(f"{method.name} does not predict {parts.task}")
             return record | {"status": OK} | _fitted(parts, method, seed, threads, budget)
+    except NotThereError as missing:
+        return record | {"status": MISSING, "text": _words(missing)}
     except Exception as error:  # whatever a peer raises
         return record | {"status": FAILED, "text": _words(error)}
 
@@ -205,7 +207,7 @@ def _offered(model: Any, name: str, X: Any, **settings: Any) -> NDArray[np.float
         return None
     try:
         return np.asarray(getattr(model, name)(X, **settings), dtype=float)
-    except Exception:  # what is beside the predictions must not cost the record
+    except Exception:  # no other output may cost the record
         return None
 
 

@@ -24,6 +24,10 @@ Inputs = Literal["frame", "numbers", "standardised"]
 Group = Literal["ours", "boosting", "forest", "kernel", "other", "ablation", "variant"]
 
 
+class NotThereError(Exception):
+    """A method cannot be made with what is there: its record says so, as of a missing library."""
+
+
 class Model(Protocol):
     """What a method makes; ``predict_proba`` and ``predict_interval`` are used where they exist."""
 
@@ -94,6 +98,8 @@ class Method:
     warm : bool
         Whether a few rows are fitted before the time is taken: what a library loads or compiles
         once in a process is not part of it.
+    times_ours : float or None
+        Its budget is so many times what `table` took on the same split.
     """
 
     name: str
@@ -106,6 +112,7 @@ class Method:
     most_rows: int | None = None
     tasks: tuple[Task, ...] = ("classes", "numbers")
     warm: bool = True
+    times_ours: float | None = None
 
 
 def registry() -> dict[str, Method]:
@@ -121,19 +128,28 @@ def registry() -> dict[str, Method]:
 MAIN = (
     "table table-fast table-best fixed dual dual-tuned catboost catboost-native lightgbm xgboost "
     "histgb forest svm svm-tuned nusvm kernel-ridge nystroem gaussian-process mlp neighbours "
-    "intelex-svm neo-ls-svm xrfm xrfm-tuned himalaya thundersvm"
+    "intelex-svm neo-ls-svm xrfm xrfm-tuned realmlp tabm skrub-histgb skrub-linear autogluon "
+    "autogluon-ten himalaya thundersvm"
 ).split()
 """Methods of the comparison: ours with their defaults and presets, and the peers."""
 
-QUICK = "table table-fast fixed catboost lightgbm xgboost histgb forest svm mlp neighbours".split()
+QUICK = "table table-fast catboost-native lightgbm histgb forest svm-tuned".split()
 """Methods of the quick run."""
 
 ABLATIONS = (
     "table-without-metric table-without-quantiles table-without-standardised "
     "table-without-gaussian table-without-exponential table-without-laplacian "
-    "table-without-prototypes table-without-stacking"
+    "table-without-prototypes table-without-stacking table-without-ties table-without-rounds "
+    "table-without-warps table-without-stack-loss table-without-text table-without-pairs "
+    "table-without-adaptive-budget"
 ).split()
 """The model for tables with one ingredient taken away."""
+
+TABLE_PEERS = (
+    "table table-fast catboost-native lightgbm xgboost histgb forest svm-tuned xrfm realmlp tabm "
+    "skrub-histgb skrub-linear autogluon autogluon-ten"
+).split()
+"""Methods of the comparison on real tables."""
 
 VARIANTS = (
     "table-numbers table-parts-500 table-parts-1000 table-parts-2000 table-parts-4000 "
@@ -141,7 +157,13 @@ VARIANTS = (
 ).split()
 """Other settings of ours."""
 
-GROUPS = {"main": MAIN, "quick": QUICK, "ablations": ABLATIONS, "variants": VARIANTS}
+GROUPS = {
+    "main": MAIN,
+    "peers": TABLE_PEERS,
+    "quick": QUICK,
+    "ablations": ABLATIONS,
+    "variants": VARIANTS,
+}
 
 
 def named(wanted: list[str]) -> list[Method]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from benchmarks.evidence.methods import Ask, Group, Method
+from benchmarks.evidence.methods import Ask, Group, Method, NotThereError
+from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm.fitting import TableSettings
 
 
 def _table(ask: Ask, **settings: Any) -> Any:
-    from lssvm import LSSVMClassifier, LSSVMRegressor
-
     kind = LSSVMRegressor if ask.numbers else LSSVMClassifier
     return kind(random_state=ask.seed, n_jobs=ask.threads, **settings)
 
@@ -24,6 +24,42 @@ def _table_without_kernel(ask: Ask, *, left_out: str) -> Any:
     smooth = next(k for k in KERNELS if k not in others)
     away = smooth if left_out == "gaussian" else left_out
     return _table(ask, kernel=[k for k in KERNELS if k != away])
+
+
+class _Changed:
+    """A model for tables whose recipe has some settings changed."""
+
+    changes: dict[str, Any]
+
+    def _settings(self, *sizes: Any) -> TableSettings:
+        return replace(super()._settings(*sizes), **self.changes)  # type: ignore[misc]
+
+
+class ChangedClassifier(_Changed, LSSVMClassifier):
+    """Of classes."""
+
+
+class ChangedRegressor(_Changed, LSSVMRegressor):
+    """Of numbers."""
+
+
+def _without(ask: Ask, *, ingredient: str) -> Any:
+    """Return the default model with one field of its settings switched off."""
+    known = {field.name: field for field in fields(TableSettings)}
+    if ingredient not in known:
+        raise NotThereError(f"TableSettings has no field {ingredient!r}: it cannot be taken away")
+    model = (ChangedRegressor if ask.numbers else ChangedClassifier)(
+        random_state=ask.seed, n_jobs=ask.threads
+    )
+    model.changes = {ingredient: switched_off(known[ingredient].default)}
+    return model
+
+
+def switched_off(default: Any) -> Any:
+    """Return what takes an ingredient away: False, 0, or None, by its default."""
+    if isinstance(default, bool):
+        return False
+    return type(default)(0) if isinstance(default, (int, float)) else None
 
 
 class BestMember:
@@ -102,6 +138,9 @@ def _kernels(name: str, label: str, settings: str, group: Group, make: Any) -> M
     return Method(name, label, group, "standardised", make, settings)
 
 
+INGREDIENTS = ("ties", "rounds", "warps", "stack-loss", "text", "pairs", "adaptive-budget")
+"""Fields of `TableSettings` that are switched off one at a time, with hyphens."""
+
 METHODS = [
     _tables("table", "lssvm tables", "preset=\"balanced\", the default", "ours", _table),
     _tables("table-fast", "lssvm tables, fast", "preset=\"fast\"", "ours",
@@ -129,6 +168,12 @@ METHODS = [
             partial(_table, n_prototypes=0)),
     _tables("table-without-stacking", "without stacking", "the member of the smallest "
             "out-of-sample error of the same fit", "ablation", _single),
+    *(
+        _tables(f"table-without-{name}", f"without {name.replace('-', ' ')}",
+                f"the setting `{name.replace('-', '_')}` switched off", "ablation",
+                partial(_without, ingredient=name.replace("-", "_")))
+        for name in INGREDIENTS
+    ),
     Method("table-numbers", "lssvm tables, the peers' inputs", "variant", "numbers", _table,
            "the default, with medians and indicators as the peers have"),
     *(

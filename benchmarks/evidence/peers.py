@@ -61,11 +61,29 @@ class BudgetSearch:
             best = max(best, (float(np.mean(scores)), C, gamma))
             self.tried_ += 1
         self.model_ = self.make(*best[1:]).fit(X, y)
+        if self.classes:
+            self._calibrate(best[1], best[2], X, y)
         return self
+
+    def _calibrate(self, C: float, gamma: float, X: Any, y: Any) -> None:
+        """Learn probabilities from folds, as ``SVC(probability=True)`` did."""
+        from sklearn.calibration import CalibratedClassifierCV
+
+        folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
+        self.calibrated_ = None
+        if folds > 1:
+            model = CalibratedClassifierCV(self.make(C, gamma), cv=folds, ensemble=False)
+            self.calibrated_ = model.fit(X, y)
 
     def predict(self, X: Any) -> Any:
         """Return what the best setting says."""
         return self.model_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes."""
+        if not self.classes or self.calibrated_ is None:
+            raise AttributeError("there are no probabilities")
+        return self.calibrated_.predict_proba(X)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "make"}
@@ -100,19 +118,31 @@ def _catboost(ask: Ask) -> Any:
     )
 
 
-class NativeCategories:
-    """CatBoost with its own treatment of the columns that are not numbers."""
+class Framed:
+    """A library that takes frames: dates are expanded, columns that are not numbers are texts.
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    Parameters
+    ----------
+    model : object
+        The library's estimator.
+    filled : bool
+        Missing numbers are the training median, for a library that does not take them.
+    named : str or None
+        Parameter of the model that takes the names of the columns of texts.
+    """
 
-    def fit(self, X: Any, y: Any) -> NativeCategories:
+    def __init__(self, model: Any, *, filled: bool = False, named: str | None = None) -> None:
+        self.model, self.filled, self.named = model, filled, named
+
+    def fit(self, X: Any, y: Any) -> Framed:
         """Fit a frame."""
         from benchmarks.evidence.sets import is_number, with_dates_expanded
 
         X = with_dates_expanded(X)
         self.text_ = [name for name in X if not is_number(X[name])]
-        self.model.set_params(cat_features=self.text_)
+        self.middle_ = X.drop(columns=self.text_).median().fillna(0.0) if self.filled else None
+        if self.named:
+            self.model.set_params(**{self.named: self.text_})
         self.model.fit(self._texts(X), y)
         self.classes_ = getattr(self.model, "classes_", None)
         return self
@@ -127,10 +157,12 @@ class NativeCategories:
         return self._texts(with_dates_expanded(X))
 
     def _texts(self, X: Any) -> Any:
+        if self.middle_ is not None:
+            X = X.fillna(self.middle_)
         return X.assign(**{name: X[name].astype(object).map(str) for name in self.text_})
 
 
-class NativeCategoriesClassifier(NativeCategories):
+class FramedClassifier(Framed):
     """The same with probabilities."""
 
     def predict_proba(self, X: Any) -> Any:
@@ -138,8 +170,79 @@ class NativeCategoriesClassifier(NativeCategories):
         return self.model.predict_proba(self._columns(X))
 
 
+def _framed(ask: Ask, model: Any, **more: Any) -> Framed:
+    return (Framed if ask.numbers else FramedClassifier)(model, **more)
+
+
 def _catboost_native(ask: Ask) -> Any:
-    return (NativeCategories if ask.numbers else NativeCategoriesClassifier)(_catboost(ask))
+    return _framed(ask, _catboost(ask), named="cat_features")
+
+
+def _pytabkit(ask: Ask, *, name: str) -> Any:
+    import pytabkit
+
+    kind = getattr(pytabkit, f"{name}_{'Regressor' if ask.numbers else 'Classifier'}")
+    model = kind(device="cpu", random_state=ask.seed, n_threads=ask.threads, verbosity=0)
+    return _framed(ask, model, filled=True)
+
+
+def _skrub(ask: Ask, *, linear: bool) -> Any:
+    import skrub
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+
+    if linear:
+        return skrub.tabular_pipeline(RidgeCV() if ask.numbers else LogisticRegression())
+    return skrub.tabular_pipeline("regressor" if ask.numbers else "classifier")
+
+
+LEAST_SECONDS = 10.0
+"""With less AutoGluon often ends without a model."""
+
+
+class AutoGluon:
+    """``TabularPredictor`` with the preset "best_quality", for a given time."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+
+    def fit(self, X: Any, y: Any) -> AutoGluon:
+        """Fit a frame; AutoGluon expands dates itself where their type says so."""
+        import tempfile
+
+        from autogluon.tabular import TabularPredictor
+
+        ask = self.ask
+        kind, measure = "multiclass", "log_loss"
+        if ask.numbers:
+            kind, measure = "regression", "root_mean_squared_error"
+        elif ask.n_classes == 2:
+            kind, measure = "binary", "roc_auc"
+        self.folder_ = tempfile.TemporaryDirectory()
+        self.model_ = TabularPredictor(
+            "target", problem_type=kind, eval_metric=measure, path=self.folder_.name, verbosity=0
+        )
+        self.model_.fit(
+            X.assign(target=y),
+            presets="best_quality",
+            time_limit=max(ask.budget, LEAST_SECONDS),
+            # Its trial of stacking leaves no time for a model where there is little of it.
+            dynamic_stacking="auto" if ask.budget > 10 * LEAST_SECONDS else False,
+            num_cpus=ask.threads,
+            num_gpus=0,
+        )
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return classes or numbers."""
+        return self.model_.predict(X).to_numpy()
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, sorted."""
+        found = self.model_.predict_proba(X)
+        return found[sorted(found.columns)].to_numpy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("the model is a folder")  # its pickle would have no model in it
 
 
 def _lightgbm(ask: Ask) -> Any:
@@ -426,6 +529,15 @@ class XRFM:
             said = said.argmax(axis=1)
         return self.classes_[said.ravel().astype(int)]
 
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes."""
+        if self.classes_ is None:
+            raise AttributeError("numbers have no probabilities")
+        said = np.asarray(self.model_.predict_proba(np.asarray(X, dtype=np.float32)))
+        if said.ndim == 2 and said.shape[1] == len(self.classes_):
+            return said
+        return np.column_stack([1.0 - said.ravel(), said.ravel()])
+
 
 def _xrfm_tuned(ask: Ask) -> Any:
     import pytabkit
@@ -467,8 +579,9 @@ METHODS = [
     Method("forest", "random forest", "forest", "numbers", _forest),
     Method("svm", "SVC/SVR", "kernel", "standardised", _svm),
     Method("svm-tuned", "SVC/SVR, tuned", "kernel", "standardised", _svm_tuned,
-           "random C in 1e-2..1e4 and gamma d in 1e-3..30 until the budget is spent, judged by 5 "
-           "folds of at most 4,000 rows, at most a million iterations a fit"),
+           "random C in 1e-2..1e4 and gamma d in 1e-3..30 until the budget is spent, scored by 5 "
+           "folds of at most 4,000 rows, at most a million iterations a fit; probabilities by 5 "
+           "folds"),
     Method("nusvm", "NuSVC/NuSVR", "kernel", "standardised", _nusvm,
            "nu=0.5, or the largest feasible one"),
     Method("kernel-ridge", "KernelRidge, tuned", "kernel", "standardised", _kernel_ridge,
@@ -488,6 +601,22 @@ METHODS = [
            "defaults; more than two classes one against the rest", ("neo_ls_svm",)),
     Method("xrfm", "xRFM", "kernel", "standardised", XRFM,
            "those of its README; a fifth of the training rows validates", ("torch", "xrfm")),
+    Method("realmlp", "RealMLP-TD", "other", "frame", partial(_pytabkit, name="RealMLP_TD"),
+           "RealMLP_TD of pytabkit; a fifth of the training rows validates",
+           ("torch", "pytabkit")),
+    Method("tabm", "TabM-D", "other", "frame", partial(_pytabkit, name="TabM_D"),
+           "TabM_D of pytabkit; a fifth of the training rows validates", ("torch", "pytabkit")),
+    Method("skrub-histgb", "skrub, HistGradientBoosting", "boosting", "frame",
+           partial(_skrub, linear=False), "tabular_pipeline", ("skrub",)),
+    Method("skrub-linear", "skrub, linear", "other", "frame", partial(_skrub, linear=True),
+           "tabular_pipeline with RidgeCV, for classes LogisticRegression", ("skrub",)),
+    *(
+        Method(name, f"AutoGluon, {words} our time", "other", "frame", AutoGluon,
+               f"preset \"best_quality\" by the measure of the set, {words} the time of `table` on "
+               "the same split, at least 10 s", ("autogluon.tabular",), warm=False,
+               times_ours=times)
+        for name, words, times in (("autogluon", "1 x", 1.0), ("autogluon-ten", "10 x", 10.0))
+    ),
     Method("xrfm-tuned", "xRFM, tuned", "kernel", "numbers", _xrfm_tuned,
            "XRFM_HPO of pytabkit within the budget", ("torch", "xrfm", "pytabkit")),
     Method("himalaya", "himalaya", "kernel", "standardised", _himalaya,

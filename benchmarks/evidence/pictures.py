@@ -73,7 +73,10 @@ def scatter(
     x_title: str,
     y_title: str,
 ) -> str:
-    """Return points with names on two logarithmic axes."""
+    """Return points with names on two logarithmic axes, and a line along the best of them.
+
+    The line joins the points that no other is at most as large as in both values.
+    """
     width, height, left, right, top, bottom = 820, 470, 70, 30, 20, 56
     lx, ly = np.log10(x), np.log10(y)
     x_low, x_high = float(np.floor(lx.min() - 0.15)), float(np.ceil(lx.max() + 0.35))
@@ -93,6 +96,8 @@ def scatter(
         parts.append(_line(left, py, width - right, py, "#dddddd", 1.0))
         parts.append(_text(left - 8, py + 4, _number(value), "end"))
     points = [at(float(a), float(b)) for a, b in zip(lx, ly, strict=True)]
+    front = " ".join(f"{points[i][0]:.1f},{points[i][1]:.1f}" for i in pareto(x, y))
+    parts.append(f'<polyline points="{front}" fill="none" stroke="#bbbbbb" stroke-width="1.6"/>')
     taken = [(px - 6, py - 6, px + 6, py + 6) for px, py in points]
     names = []
     for i in np.argsort(-ly, kind="stable"):
@@ -117,11 +122,20 @@ def scatter(
     return _svg(width, height, parts, f"{y_title} against {x_title}")
 
 
+def pareto(x: Array, y: Array) -> list[int]:
+    """Return the places of points that no other one betters in both values, by the first."""
+    front: list[int] = []
+    for i in np.lexsort((y, x)):
+        if not front or y[i] < y[front[-1]]:
+            front.append(int(i))
+    return front
+
+
 Box = tuple[float, float, float, float]
 
 
 def _place(px: float, py: float, long: float, taken: Sequence[Box], room: Box) -> tuple[Box, float]:
-    """Return the nearest free box for a name beside a point, and how far down it is."""
+    """Return the nearest free box for a name next to a point, and how far down it is."""
     tried = sorted(
         (abs(shift) + (10.0 if before else 0.0), shift, before)
         for shift in range(-96, 97, 3)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.evidence import plans, sets
-from benchmarks.evidence.comparing import Comparison, compare, has, paired, values
+from benchmarks.evidence.comparing import Array, Comparison, compare, half_row, has, paired, values
 from benchmarks.evidence.generated import FAMILIES
 from benchmarks.evidence.methods import ABLATIONS, MAIN, registry
 from benchmarks.evidence.ranks import (
+    Duel,
     average_ranks,
     critical_difference,
     duel,
@@ -23,7 +24,12 @@ from benchmarks.evidence.ranks import (
 )
 from benchmarks.evidence.records import MISSING, OK, Records
 
-OURS, PEER = "table", "catboost"
+OURS = "table"
+EVERY = (*sets.TABLES, *sets.STUDY)
+"""The real tables, and the sets of the literature."""
+
+CATBOOST = ("catboost-native", "catboost")
+
 COMPARED = [m for m in MAIN if m not in ("table-fast", "table-best", "dual-tuned")]
 """Methods of the ranking: ours by default, the models with one kernel, and the peers."""
 
@@ -57,9 +63,55 @@ def probability(p: float) -> str:
     return "-" if not np.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def main_comparison(records: Records) -> Comparison:
-    """Return the comparison of the study: sets that ours and CatBoost have been tried on."""
-    return compare(records, sets.STUDY, COMPARED, always=(OURS, PEER))
+def peer_of(records: Records) -> str:
+    """Return CatBoost with its own categories, or with indicators while it has more records."""
+    tried = {
+        m: len({n for n, other in records.tried if other == m and n in EVERY}) for m in CATBOOST
+    }
+    return max(tried, key=lambda m: tried[m])
+
+
+def field_of(records: Records) -> str:
+    """Return "measure" where most records of ours have it, "error" while they are older."""
+    found = [
+        has(r, "measure") for (name, method), some in records.tried.items()
+        for r in some.values() if method == OURS and name in EVERY
+    ]  # fmt: skip
+    return "measure" if found and np.mean(found) > 0.5 else "error"
+
+
+def compared_sets(records: Records) -> Sequence[str]:
+    """Return the sets that count: all of them by the measure, those of the study by error."""
+    return EVERY if field_of(records) == "measure" else sets.STUDY
+
+
+def main_comparison(records: Records, names: Sequence[str] | None = None) -> Comparison:
+    """Return the comparison of the sets that ours and CatBoost have been tried on.
+
+    By the measure of the field over real tables and the study; by error over the study alone while
+    the records are older.
+    """
+    field, peer = field_of(records), peer_of(records)
+    names = compared_sets(records) if names is None else names
+    methods = [m for m in COMPARED if m == peer or m not in CATBOOST]
+    return compare(records, names, methods, always=(OURS, peer), field=field)
+
+
+def measure_of(records: Records, name: str, field: str) -> str:
+    """Return the name of what is compared on a set."""
+    if field == "error":
+        return "100 (1 - R2)" if sets.task_of(name) == "numbers" else "test error, %"
+    if sets.task_of(name) == "numbers":
+        return "RMSE"
+    classes = values(records, name, OURS, "classes")
+    return "1 - AUC" if classes and classes[0] == 2 else "log loss"
+
+
+def short(value: float, field: str) -> str:
+    """Return a value of a comparison: two decimals of an error, four digits of a measure."""
+    if not np.isfinite(value):
+        return "-"
+    return f"{value:.2f}" if field == "error" else f"{value:.4g}"
 
 
 # --- what was run ------------------------------------------------------------------------------
@@ -137,7 +189,20 @@ def splits_in_words(found: Comparison) -> str:
 
 def ranks(records: Records) -> str | None:
     """Average ranks, the critical difference, wins, ties and losses of ours against each."""
-    found = main_comparison(records)
+    return _ranks(records, main_comparison(records))
+
+
+def ranks_by_kind(records: Records) -> str | None:
+    """Ranks on the real tables and on the sets of the literature, each by itself."""
+    parts = []
+    for words, names in (("The real tables", sets.TABLES), ("The literature", sets.STUDY)):
+        text = _ranks(records, main_comparison(records, names))
+        if text is not None:
+            parts.append(f"{words}: {text}")
+    return "\n\n".join(parts) if len(parts) == 2 else None
+
+
+def _ranks(records: Records, found: Comparison) -> str | None:
     if len(found.sets) < 2 or len(found.methods) < 2:
         return None
     average = average_ranks(found.errors)
@@ -149,15 +214,17 @@ def ranks(records: Records) -> str | None:
         method = found.methods[j]
         line = [label(method), figure(average[j])]
         if method == OURS:
-            rows.append((*line, "", "", ""))
+            rows.append((*line, "", "", "", "", ""))
             continue
         d = duel(ours, found.errors[:, j], found.half_rows)
-        rows.append(
-            (*line, f"{d.wins} / {d.ties} / {d.losses}", figure(d.ratio), probability(d.p_sign))
-        )
-    table = grid(
-        ("method", "mean rank", "ours smaller / same / larger", "error ratio", "sign test"), rows
-    )
+        counts = f"{d.wins} / {d.ties} / {d.losses}"
+        clear = clear_counts(records, found, method)
+        rows.append((*line, counts, _share(d), clear, figure(d.ratio, 3), probability(d.p_sign)))
+    head = (
+        "method", "mean rank", "ours smaller / same / larger", "share smaller, %",
+        "clearly smaller / larger", "ratio", "sign test",
+    )  # fmt: skip
+    table = grid(head, rows)
     p = friedman(found.errors)
     text = (
         f"{n} sets, {k} methods, {splits_in_words(found)}. Mean ranks that differ by less than "
@@ -165,20 +232,56 @@ def ranks(records: Records) -> str | None:
     )
     if k > 2:
         text += f"; that all are equal has a probability of {probability(p)} (Friedman)"
+    what = (
+        "Errors are compared" if found.field == "error"
+        else "1 - AUC of two classes, log loss of more and root mean squared errors are compared"
+    )  # fmt: skip
     text += (
-        ". The error ratio is the geometric mean of ours over theirs, half a test row added to "
-        "both; a method without a result on a set (time limit, error) ranks last there."
+        f". {what}; the ratio is the geometric mean of ours over theirs, half a test row added to "
+        "both; shares have their standard error over sets, and a difference is clear where it is "
+        "more than its standard error over the splits of a set; a method without a result on a "
+        "set (time limit, error) ranks last there."
     )
     if found.left_out:
-        table += f"\n\n{_fewer_splits(records, list(found.left_out))}"
+        names = [n for n in EVERY if n in found.sets or found.field == "error"]
+        few = _fewer_splits(records, list(found.left_out), found.field, names)
+        table += f"\n\n{few}"
     return f"{text}\n\n{table}"
 
 
-def _fewer_splits(records: Records, methods: list[str]) -> str:
-    """Methods that are not ranked, each beside ours on the splits that both have."""
+def _share(d: Duel) -> str:
+    """Return the share of sets that ours wins, ties half, with its standard error over sets."""
+    share = (d.wins + d.ties / 2) / d.sets
+    return f"{100 * share:.0f} ± {100 * np.sqrt(share * (1 - share) / d.sets):.0f}"
+
+
+def clear_counts(records: Records, found: Comparison, method: str) -> str:
+    """Return on how many sets ours is clearly smaller, and clearly larger."""
+    smaller = larger = 0
+    for name in found.sets:
+        mean, error, n = gap(records, name, method, found.field)
+        smaller += n > 1 and mean < -error
+        larger += n > 1 and mean > error
+    return f"{smaller} / {larger}"
+
+
+def gap(records: Records, name: str, method: str, field: str) -> tuple[float, float, int]:
+    """Return ours less theirs on a set: mean, its standard error and number of common splits."""
+    a, b = (records.tried.get((name, m), {}) for m in (OURS, method))
+    gaps = np.array(
+        [a[s][field] - b[s][field] for s in sorted(set(a) & set(b))
+         if has(a[s], field) and has(b[s], field)]
+    )  # fmt: skip
+    if len(gaps) < 2:
+        return float(gaps.sum()), float("nan"), len(gaps)
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(len(gaps))), len(gaps)
+
+
+def _fewer_splits(records: Records, methods: list[str], field: str, names: Sequence[str]) -> str:
+    """Methods that are not ranked, each against ours on the splits that both have."""
     rows = []
     for method in methods:
-        found = compare(records, sets.STUDY, (OURS, method), always=(OURS, method))
+        found = compare(records, names, (OURS, method), always=(OURS, method), field=field)
         if not found.sets:
             continue
         d = duel(found.column(OURS), found.column(method), found.half_rows)
@@ -186,35 +289,51 @@ def _fewer_splits(records: Records, methods: list[str]) -> str:
         splits = f"{low} to {high}" if low < high else f"{low}"
         counts = f"{d.wins} / {d.ties} / {d.losses}"
         rows.append((label(method), str(len(found.sets)), splits, counts, figure(d.ratio)))
-    head = ("method", "sets", "splits", "ours smaller / same / larger", "error ratio")
-    return f"Tried on too few of the splits to be ranked, each beside ours:\n\n{grid(head, rows)}"
+    head = ("method", "sets", "splits", "ours smaller / same / larger", "ratio")
+    return f"Tried on too few of the splits to be ranked, each against ours:\n\n{grid(head, rows)}"
 
 
 def must_hold(records: Records) -> str | None:
-    """Set what was wanted beside what the records say."""
-    found = main_comparison(records)
+    """Set what was wanted next to what the records say."""
+    found, rival = main_comparison(records), peer_of(records)
     if not found.sets or OURS not in found.methods:
         return None
     average = average_ranks(found.errors)
     place = found.methods.index(OURS)
     best = found.methods[int(np.argmin(average))]
     rows = [
-        ("sets", "at least 40", str(len(found.sets))),
+        ("sets", "74", str(len(found.sets))),
         (
             "mean rank of the default",
             "the best of all methods",
             f"{average[place]:.2f} (best: {label(best)}, {average.min():.2f})",
         ),
     ]
-    _, mine, theirs = paired(records, sets.STUDY, OURS, PEER, "fit_s")
-    rows.append(
-        (
-            "median training time over CatBoost's",
-            "at most 12",
-            f"{np.median(mine / theirs):.1f} ({len(mine)} sets)" if len(mine) else "not measured",
-        )
-    )
-    _, mine, theirs = paired(records, sets.STUDY, OURS, PEER, "ece")
+    for other, wanted in ((rival, "at least 80 %"), ("autogluon-ten", "at least half")):
+        pair = compare(records, found.sets, (OURS, other), always=(OURS, other), field=found.field)
+        words = "not measured"
+        if len(pair.methods) == 2 and pair.sets:
+            d = duel(pair.column(OURS), pair.column(other), pair.half_rows)
+            words = f"{d.wins} of {d.sets}, {_share(d)} %"
+        rows.append((f"sets where the default is better than {label(other)}", wanted, words))
+    for method, limits in ((OURS, "median at most 1.3, 90th percentile at most 4"),
+                           (FAST, "median at most 0.4")):  # fmt: skip
+        words = _quantiles(*paired(records, EVERY, method, rival, "fit_s"))
+        rows.append((f"training time of {label(method)} over CatBoost's", limits, words))
+    few = [n for n in EVERY if max(values(records, n, OURS, "n"), default=0) <= 40_000]
+    words = _quantiles(*paired(records, few, OURS, rival, "predict_s"))
+    about = "prediction time over CatBoost's, up to 40,000 training rows"
+    rows.append((about, "median at most 4", words))
+    small = {
+        n: max(values(records, n, OURS, "fit_s"))
+        for n in EVERY if 0 < max(values(records, n, OURS, "n"), default=0) <= 1000
+    }  # fmt: skip
+    words = "not measured"
+    if small:
+        slowest = max(small, key=lambda n: small[n])
+        words = f"{small[slowest]:.1f} s (`{slowest}`, the slowest of {len(small)} sets)"
+    rows.append(("training on up to 1,000 rows", "at most 1.5 s", words))
+    _, mine, theirs = paired(records, EVERY, OURS, rival, "ece")
     rows.append(
         (
             "sets where the calibration error is no larger than CatBoost's",
@@ -225,9 +344,17 @@ def must_hold(records: Records) -> str | None:
     return grid(("what", "wanted", "measured"), rows, left=3)
 
 
+def _quantiles(names: list[str], mine: Array, theirs: Array) -> str:
+    """Return the median and the 90th percentile of ratios in words."""
+    if not names:
+        return "not measured"
+    middle, high = np.quantile(mine / theirs, [0.5, 0.9])
+    return f"median {middle:.2f}, 90th percentile {high:.2f} ({len(names)} sets)"
+
+
 REASONS = {
     "iri": "50 test rows: one row a split",
-    "adu": "categories of many levels beside few numbers: a distance adds indicators up, a tree "
+    "adu": "categories of many levels and few numbers: a distance adds indicators up, a tree "
     "asks for one at a time",
     "spa": "counts that are zero in most rows: whether a word is there at all is a step along one "
     "axis",
@@ -239,25 +366,22 @@ REASONS = {
 
 def losses(records: Records) -> str | None:
     """Say where the peer's mean error is smaller, by how much, and why."""
-    names, rows, clear = main_comparison(records).sets, [], 0
+    found, peer = main_comparison(records), peer_of(records)
+    names, rows, clear, field = found.sets, [], 0, found.field
     for name in names:
-        ours, peer = (records.tried[name, method] for method in (OURS, PEER))
-        both = [(ours[s], peer[s]) for s in sorted(set(ours) & set(peer))]
-        gaps = np.array(
-            [a["error"] - b["error"] for a, b in both if has(a, "error") and has(b, "error")]
-        )
-        if len(gaps) < 2 or gaps.mean() <= 1e-9:
+        mean, error, n = gap(records, name, peer, field)
+        if n < 2 or mean <= 1e-9:
             continue
-        error = float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
-        worse = gaps.mean() > error
+        worse = mean > error
         clear += worse
         why = REASONS.get(name, "not known" if worse else "no more than splits differ")
-        rows.append((f"`{name}`", str(len(gaps)), figure(gaps.mean()), figure(error), why))
+        cells = (measure_of(records, name, field), short(mean, field), short(error, field), why)
+        rows.append((f"`{name}`", str(n), *cells))
     if not rows:
         return None
-    head = ("set", "splits", "points", "standard error", "why, as far as we know")
+    head = ("set", "splits", "of", "by", "standard error", "why, as far as we know")
     text = (
-        f"Where {label(PEER)} is ahead, by the mean difference of the splits that both have. Ours "
+        f"Where {label(peer)} is ahead, by the mean difference of the splits that both have. Ours "
         f"is no worse within one standard error on {len(names) - clear} of {len(names)} sets."
     )
     return f"{text}\n\n{grid(head, rows, words=1)}"
@@ -265,8 +389,10 @@ def losses(records: Records) -> str | None:
 
 def fast_ranks(records: Records) -> str | None:
     """Ranks of the preset "fast" among boosting."""
-    others = ("lightgbm", PEER, "histgb")
-    found = compare(records, sets.STUDY, (FAST, *others), always=(FAST, *others))
+    others = ("lightgbm", peer_of(records), "histgb")
+    names, field = compared_sets(records), field_of(records)
+    found = compare(records, names, (FAST, *others), always=(FAST, *others), field=field)
+    what = "error" if field == "error" else "loss"
     if len(found.sets) < 2:
         return None
     d = duel(found.column(FAST), found.column("lightgbm"), found.half_rows)
@@ -275,7 +401,7 @@ def fast_ranks(records: Records) -> str | None:
         for m, r in zip(found.methods, average_ranks(found.errors), strict=True)
     )
     return (
-        f"{label(FAST)} has a smaller error than {label('lightgbm')} on {d.wins} of "
+        f"{label(FAST)} has a smaller {what} than {label('lightgbm')} on {d.wins} of "
         f"{len(found.sets)} sets, the same on {d.ties}, a larger one on {d.losses}. Mean ranks of "
         f"these four: {ranks}."
     )
@@ -284,23 +410,24 @@ def fast_ranks(records: Records) -> str | None:
 def errors_by_set(records: Records) -> str | None:
     """All errors of the comparison, sets in the order of their size."""
     found = main_comparison(records)
-    if not found.sets or PEER not in found.methods:
+    rival = peer_of(records)
+    if not found.sets or rival not in found.methods:
         return None
-    peer = found.column(PEER)
+    peer = found.column(rival)
     rows = []
     for i, name in enumerate(found.sets):
         line = found.errors[i]
         least = line.min()
-        cells = [_marked(value, least, len(line)) for value in line]
+        cells = [_marked(value, least, len(line), found.field) for value in line]
         mine = found.column(OURS)[i]
         word = "**behind**" if mine > peer[i] + 1e-9 else "level" if mine > peer[i] - 1e-9 else ""
-        rows.append((f"`{name}`", *cells, word))
-    head = ("set", *(label(m) for m in found.methods), "beside CatBoost")
-    return grid(head, rows, words=1)
+        rows.append((f"`{name}`", measure_of(records, name, found.field), *cells, word))
+    head = ("set", "measure", *(label(m) for m in found.methods), "against CatBoost")
+    return grid(head, rows, left=2, words=1)
 
 
-def _marked(value: float, least: float, k: int) -> str:
-    words = figure(value)
+def _marked(value: float, least: float, k: int, field: str) -> str:
+    words = short(value, field)
     return f"**{words}**" if k > 2 and value <= least + 1e-9 else words
 
 
@@ -315,35 +442,36 @@ class Cost:
     sets: int
     error: float
     fit: float
+    predict: float
     size: float
 
 
 def costs(records: Records) -> list[Cost]:
     """Return error, time and size of every method relative to CatBoost's, over common sets."""
-    found = []
+    found, rival, field = [], peer_of(records), field_of(records)
     for method in MAIN:
-        names, mine, theirs = paired(records, sets.STUDY, method, PEER, "fit_cpu")
+        names, mine, theirs = paired(records, EVERY, method, rival, "fit_cpu")
         if len(names) < 2:
             continue
-        _, e, f = paired(records, names, method, PEER, "error")
-        half = np.array([_half(records, name) for name in names])
-        sizes = paired(records, names, method, PEER, "model_bytes")
-        size = float(np.median(sizes[1] / sizes[2])) if sizes[0] else float("nan")
-        ratio = duel(e, f, half).ratio
-        found.append(Cost(method, len(names), ratio, float(np.median(mine / theirs)), size))
+        same, e, f = paired(records, names, method, rival, field)
+        half = np.array([_half_of(records, name, rival, field) for name in same])
+        ratio = duel(e, f, half).ratio if len(same) > 1 else float("nan")
+        predict, size = (
+            float(np.median(a / b)) if some else float("nan")
+            for some, a, b in (
+                paired(records, names, method, rival, name) for name in ("predict_s", "model_bytes")
+            )
+        )
+        fit = float(np.median(mine / theirs))
+        found.append(Cost(method, len(names), ratio, fit, predict, size))
     return found
-
-
-def _half(records: Records, name: str) -> float:
-    rows = values(records, name, PEER, "n_test")
-    return 0.0 if sets.task_of(name) == "numbers" or not rows else 50.0 / rows[0]
 
 
 def time_and_size(records: Records) -> str | None:
     """Training time, prediction, latency, size and memory, medians over sets."""
     rows = []
     for cost in costs(records):
-        names, _, _ = paired(records, sets.STUDY, cost.method, PEER, "fit_cpu")
+        names, _, _ = paired(records, EVERY, cost.method, peer_of(records), "fit_cpu")
 
         def middle(field: str, method: str = cost.method, names: list[str] = names) -> float:
             every = [np.mean(v) for n in names if (v := values(records, n, method, field))]
@@ -355,6 +483,7 @@ def time_and_size(records: Records) -> str | None:
                 str(cost.sets),
                 figure(cost.error),
                 figure(cost.fit),
+                figure(cost.predict),
                 figure(middle("fit_s")),
                 figure(middle("fit_cpu")),
                 figure(middle("rows_per_s"), 0),
@@ -367,7 +496,8 @@ def time_and_size(records: Records) -> str | None:
     if not rows:
         return None
     head = (
-        "method", "sets", "error / CatBoost's", "training / CatBoost's (processor)", "training, s",
+        "method", "sets", "error / CatBoost's", "training / CatBoost's (processor)",
+        "prediction / CatBoost's", "training, s",
         "processor s", "rows/s", "one row, ms", "model, MB", "model / CatBoost's", "peak, MB",
     )  # fmt: skip
     return (
@@ -378,15 +508,15 @@ def time_and_size(records: Records) -> str | None:
 
 
 def calibration(records: Records) -> str | None:
-    """Calibration error and log loss beside CatBoost's; coverage of intervals."""
-    rows = []
+    """Calibration error and log loss against CatBoost's; coverage of intervals."""
+    rows, rival = [], peer_of(records)
     for method in MAIN:
-        names, mine, theirs = paired(records, sets.STUDY, method, PEER, "ece")
+        names, mine, theirs = paired(records, EVERY, method, rival, "ece")
         if not names:
             continue
-        _, loss, other = paired(records, names, method, PEER, "log_loss")
-        better = "" if method == PEER else f"{int(np.sum(mine <= theirs))} of {len(names)}"
-        less = "" if method == PEER else f"{int(np.sum(loss <= other))} of {len(names)}"
+        _, loss, other = paired(records, names, method, rival, "log_loss")
+        better = "" if method == rival else f"{int(np.sum(mine <= theirs))} of {len(names)}"
+        less = "" if method == rival else f"{int(np.sum(loss <= other))} of {len(names)}"
         rows.append(
             (
                 label(method),
@@ -415,7 +545,7 @@ def _coverage(records: Records) -> str | None:
     for method in MAIN:
         found = [
             (np.mean(v), np.mean(values(records, name, method, "width")))
-            for name in (*sets.STUDY, *plans.FAMILY_SETS)
+            for name in (*EVERY, *plans.FAMILY_SETS)
             if (v := values(records, name, method, "coverage"))
         ]
         if found:
@@ -435,15 +565,15 @@ def _coverage(records: Records) -> str | None:
 
 
 def variants(
-    records: Records, base: str, others: Sequence[str], names: Sequence[str] = sets.STUDY
+    records: Records, base: str, others: Sequence[str], names: Sequence[str] = EVERY
 ) -> str | None:
-    """Compare other settings with a base: error, time, and ranks on two halves of the sets."""
-    rows = []
+    """Compare other settings with a base: loss, time, and ranks on two halves of the sets."""
+    rows, field = [], field_of(records)
     for method in others:
-        same, mine, theirs = paired(records, names, method, base, "error")
+        same, mine, theirs = paired(records, names, method, base, field)
         if len(same) < 2:
             continue
-        half = np.array([_half_of(records, n, base) for n in same])
+        half = np.array([_half_of(records, n, base, field) for n in same])
         d = duel(mine, theirs, half)
         first, second = (
             average_ranks(np.column_stack([mine[part], theirs[part]]))[0]
@@ -468,7 +598,7 @@ def variants(
     if not rows:
         return None
     head = (
-        "setting", "sets", "smaller / same / larger", "error ratio", "sign test",
+        "setting", "sets", "smaller / same / larger", "ratio", "sign test",
         "mean rank of two, 1st half", "2nd half", "training time ratio",
     )  # fmt: skip
     return (
@@ -477,10 +607,9 @@ def variants(
     )
 
 
-def _half_of(records: Records, name: str, method: str) -> float:
+def _half_of(records: Records, name: str, method: str, field: str) -> float:
     found = records.tried.get((name, method), {})
-    rows = [r["n_test"] for r in found.values() if has(r, "error") and r.get("n_test")]
-    return 0.0 if sets.task_of(name) == "numbers" or not rows else 50.0 / rows[0]
+    return next((half_row(r, field) for r in found.values() if has(r, field)), 0.0)
 
 
 def ablations(records: Records) -> str | None:
@@ -495,7 +624,7 @@ def presets(records: Records) -> str | None:
 
 def part_sizes(records: Records) -> str | None:
     """Rows of a part, and two trees; sets of less than 2,500 rows have one part anyway."""
-    large = [n for n in sets.STUDY if sets.size_of(n) != "small"]
+    large = [n for n in EVERY if sets.size_of(n) != "small"]
     others = [*(f"table-parts-{n}" for n in (500, 1000, 2000, 4000)), "table-two-trees"]
     return variants(records, OURS, others, large)
 
@@ -518,7 +647,7 @@ def precision(records: Records) -> str | None:
 
 
 def families(records: Records) -> str | None:
-    """Errors on generated families beside the smallest possible one."""
+    """Errors on generated families and the smallest possible one."""
     known = records.tried
     tried = [m for m in MAIN if any((s, m) in known for s in plans.FAMILY_SETS)]
     rows = []
@@ -629,6 +758,7 @@ def robustness(records: Records) -> str | None:
 SECTIONS: tuple[tuple[str, Callable[[Records], str | None], str], ...] = (
     ("What was wanted", must_hold, "main"),
     ("Ranks", ranks, "main"),
+    ("Ranks on real tables and on the literature", ranks_by_kind, "main --sets all"),
     ("Errors by set", errors_by_set, "main"),
     ("Time and size", time_and_size, "main"),
     ("Calibration and intervals", calibration, "main"),

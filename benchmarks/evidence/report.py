@@ -20,14 +20,26 @@ from benchmarks.evidence import questions, sets
 from benchmarks.evidence.comparing import Comparison
 from benchmarks.evidence.methods import registry
 from benchmarks.evidence.pictures import critical_difference_diagram, scatter
-from benchmarks.evidence.questions import OURS, PEER, figure, grid, label, main_comparison, title
+from benchmarks.evidence.questions import (
+    OURS,
+    figure,
+    grid,
+    label,
+    main_comparison,
+    measure_of,
+    peer_of,
+    short,
+    title,
+)
 from benchmarks.evidence.ranks import average_ranks, critical_difference, duel
 from benchmarks.evidence.records import Records, read
 
 BY = "by python -m benchmarks.evidence report"
 SECTION = "benchmarks/RESULTS.md#the-model-for-tables"
 RUN = "python -m benchmarks.evidence run --data DIR --out benchmarks/results/evidence.jsonl"
-RANKS, TIME, SIZE = (f"docs/images/evidence-{name}.svg" for name in ("ranks", "time", "size"))
+RANKS, TIME, PREDICT, SIZE = (
+    f"docs/images/evidence-{name}.svg" for name in ("ranks", "time", "prediction", "size")
+)
 MANY = 1000
 """Test rows from which a set's error says something by itself."""
 
@@ -78,20 +90,40 @@ def put(text: str, part: str, new: str, name: str) -> str:
 # --- the short texts ---------------------------------------------------------------------------
 
 
-def _beside(found: Comparison) -> tuple[int, int, int]:
-    d = duel(found.column(OURS), found.column(PEER), found.half_rows)
+def _against(records: Records, found: Comparison) -> tuple[int, int, int]:
+    d = duel(found.column(OURS), found.column(peer_of(records)), found.half_rows)
     return d.wins, d.ties, d.losses
+
+
+def _what(found: Comparison) -> str:
+    """Return what is compared in words."""
+    if found.field == "error":
+        return "test error"
+    return "loss on test rows (1 - AUC, log loss or root mean squared error)"
+
+
+def _by_kind(records: Records) -> list[tuple[str, Comparison]]:
+    """Return the comparisons on the real tables and on the sets of the literature."""
+    kinds = (("real tables", sets.TABLES), ("sets of the literature", sets.STUDY))
+    found = [(words, main_comparison(records, names)) for words, names in kinds]
+    return [(words, some) for words, some in found if len(some.sets) > 1]
 
 
 def summary(records: Records) -> str:
     """Return the README's sentence."""
     found = main_comparison(records)
-    wins, ties, losses = _beside(found)
-    text = (
-        f"On {len(found.sets)} data sets, {questions.splits_in_words(found)}, default settings on "
-        f"both sides, the test error was smaller than CatBoost's on {wins}, the same on {ties} and "
-        f"larger on {losses}"
-    )
+    parts = []
+    for words, some in _by_kind(records):
+        wins, ties, losses = _against(records, some)
+        how = f", {questions.splits_in_words(found)}, default settings on both sides, the "
+        counts = f"on {wins}, the same on {ties} and larger on {losses}"
+        sets_of = f"{len(some.sets)} {words}"
+        parts.append(
+            f"on {sets_of} it was smaller {counts}"
+            if parts
+            else f"On {sets_of}{how}{_what(found)} was smaller than CatBoost's {counts}"
+        )
+    text = "; ".join(parts)
     if len(found.methods) > 2:
         text += f"; {_rank_words(found)}"
     return f"{text} ([figures, and what they do not show]({SECTION}))."
@@ -115,17 +147,19 @@ def _rank_words(found: Comparison) -> str:
 
 def readme_table(records: Records) -> str:
     """Return the README's rows: the count, and where ours gains and loses most."""
-    found = main_comparison(records)
-    wins, ties, losses = _beside(found)
-    link = f"]({SECTION})"
-    rows = [
-        (
-            f"[tables, {len(found.sets)} sets, test error, defaults{link}",
-            f"smaller on {wins}",
-            f"CatBoost smaller on {losses}",
-            f"the same on {ties}",
+    found, peer = main_comparison(records), peer_of(records)
+    link, what = f"]({SECTION})", "test error" if found.field == "error" else "loss"
+    rows = []
+    for words, some in _by_kind(records):
+        wins, ties, losses = _against(records, some)
+        rows.append(
+            (
+                f"[{len(some.sets)} {words}, {what}, defaults{link}",
+                f"smaller on {wins}",
+                f"CatBoost smaller on {losses}",
+                f"the same on {ties}",
+            )
         )
-    ]
     if len(found.methods) > 2:
         average = average_ranks(found.errors)
         others = [j for j, m in enumerate(found.methods) if m != OURS]
@@ -141,21 +175,20 @@ def readme_table(records: Records) -> str:
             )
         )
     for name, mine, theirs in telling(records, found):
-        unit = ", 100 (1 - R2)" if sets.task_of(name) == "numbers" else ", test error"
-        sign = "" if sets.task_of(name) == "numbers" else " %"
         word = "ahead" if mine < theirs else "**behind**"
         rows.append(
             (
-                f"[{title(name)}{unit}{link}",
-                f"{mine:.2f}{sign}",
-                f"CatBoost {theirs:.2f}{sign}",
+                f"[{title(name)}, {measure_of(records, name, found.field)}{link}",
+                short(mine, found.field),
+                f"CatBoost {short(theirs, found.field)}",
                 word,
             )
         )
     table = grid(("measured", "`lssvm`", "compared with", ""), rows, words=1)
+    how = "its own categories" if peer == "catboost-native" else "categories as indicators"
     text = (
         "The model for tables, 2/3 of the rows of a set for training and 1/3 for testing, "
-        f"{questions.splits_in_words(found)}, default settings, categories as indicators for "
+        f"{questions.splits_in_words(found)}, default settings, {how} for "
         f"CatBoost. Of the sets with {MANY:,} test rows or more, those where it gains or loses "
         "most:"
     )
@@ -166,7 +199,7 @@ def telling(
     records: Records, found: Comparison, gains: int = 4, losses: int = 3
 ) -> list[tuple[str, float, float]]:
     """Return the sets with many test rows where ours gains and loses most, by ratio of errors."""
-    mine, theirs = found.column(OURS), found.column(PEER)
+    mine, theirs = found.column(OURS), found.column(peer_of(records))
     some = [
         (float((mine[i] + found.half_rows[i]) / (theirs[i] + found.half_rows[i])), name, i)
         for i, name in enumerate(found.sets)
@@ -186,22 +219,22 @@ def _test_rows(records: Records, name: str) -> int:
 def results(records: Records, pictures: dict[str, str]) -> str:
     """Return the section of RESULTS.md."""
     found = main_comparison(records)
-    wins, ties, losses = _beside(found)
-    numbers = [f"`{n}`" for n in found.sets if sets.task_of(n) == "numbers"]
-    missing = [f"`{n}`" for n in sets.STUDY if n not in found.sets]
+    wins, ties, losses = _against(records, found)
+    missing = [f"`{n}`" for n in questions.EVERY if n not in found.sets]
     lines = [
-        f"`{RUN}`: test error in per cent (100 (1 - R2) for {', '.join(numbers)}), parts of 2/3 "
+        f"`{RUN}`: {_what(found)}, parts of 2/3 "
         f"and 1/3, {questions.splits_in_words(found)}, default settings (`LSSVMClassifier()`, "
         '`LSSVMRegressor()`, preset "balanced"). Sets in the order of their size; all questions '
         "and settings are in [EVIDENCE.md](EVIDENCE.md).",
         "",
-        f"Of {len(found.sets)} sets ours has a smaller error than CatBoost on {wins}, the same on "
+        f"Of {len(found.sets)} sets ours has a smaller one than CatBoost on {wins}, the same on "
         f"{ties}, and a larger one on {losses}.",
     ]
     if missing:
         lines += ["", f"Not measured yet: {', '.join(missing)}."]
     for question in (
         questions.ranks,
+        questions.ranks_by_kind,
         questions.errors_by_set,
         questions.losses,
         questions.fast_ranks,
@@ -217,24 +250,25 @@ def results(records: Records, pictures: dict[str, str]) -> str:
 def page(records: Records, pictures: dict[str, str]) -> str:
     """Return the part of the documentation's page."""
     found = main_comparison(records)
-    wins, ties, losses = _beside(found)
+    wins, ties, losses = _against(records, found)
     behind = [
         title(name)
         for i, name in enumerate(found.sets)
-        if found.column(OURS)[i] > found.column(PEER)[i] + 1e-9
+        if found.column(OURS)[i] > found.column(peer_of(records))[i] + 1e-9
     ]
     text = (
         f"On {len(found.sets)} data sets ({questions.splits_in_words(found)}), with default "
-        f"settings, it had a smaller test error than CatBoost on {wins}, the same on {ties} and a "
-        f"larger one on {losses} ({', '.join(behind)})."
+        f"settings, it had a smaller {_what(found)} than CatBoost on {wins}, the same on {ties} "
+        f"and a larger one on {losses} ({', '.join(behind)})."
     )
     if len(found.methods) > 2:
         words = _rank_words(found)
         text += f" {words[0].upper()}{words[1:]}."
     lines = [text]
     for name, about in (
-        (RANKS, "Mean ranks; bars join methods that the critical difference does not tell apart"),
+        (RANKS, "Mean ranks; bars join methods that the critical difference does not separate"),
         (TIME, "Error and training time relative to CatBoost's"),
+        (PREDICT, "Error and prediction time relative to CatBoost's"),
         (SIZE, "Error and size of the model relative to CatBoost's"),
     ):
         if name in pictures:
@@ -252,11 +286,13 @@ def everything(records: Records, pictures: dict[str, str]) -> str:
         "",
         f"Written {BY} from [`results/evidence.jsonl`](results/evidence.jsonl), one record per "
         "set, method and seed; nothing here is typed. Sets, methods, measures and questions are in "
-        "[`evidence/`](evidence/). Errors are per cent of wrong classes, or 100 (1 - R2).",
+        "[`evidence/`](evidence/). Errors are per cent of wrong classes, or 100 (1 - R2); "
+        "measures are 1 - AUC for two classes, log loss for more, root mean squared errors for "
+        "numbers.",
         "",
         questions.runs(records),
     ]
-    after = {"Ranks": (RANKS,), "Time and size": (TIME, SIZE)}
+    after = {"Ranks": (RANKS,), "Time and size": (TIME, PREDICT, SIZE)}
     for name, question, wanted in questions.SECTIONS:
         text = question(records)
         lines += ["", f"## {name}", ""]
@@ -286,8 +322,10 @@ def drawn(records: Records) -> dict[str, str]:
             [known[m].group == "ours" for m in found.methods],
         )
     costs = questions.costs(records)
+    word = "error" if found.field == "error" else "loss"
     for name, attribute, words in (
         (TIME, "fit", "training time (processor) relative to CatBoost's, median"),
+        (PREDICT, "predict", "prediction time relative to CatBoost's, median"),
         (SIZE, "size", "size of the model relative to CatBoost's, median"),
     ):
         some = [c for c in costs if np.isfinite(getattr(c, attribute)) and np.isfinite(c.error)]
@@ -298,6 +336,6 @@ def drawn(records: Records) -> dict[str, str]:
                 np.array([c.error for c in some]),
                 [known[c.method].group == "ours" for c in some],
                 x_title=words,
-                y_title="error relative to CatBoost's",
+                y_title=f"{word} relative to CatBoost's",
             )
     return pictures

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence import plans, records
+from benchmarks.evidence.methods import registry
 from benchmarks.evidence.plans import Job
 from benchmarks.evidence.records import LIMIT, MISSING, OK
 
@@ -31,8 +32,8 @@ class Settings:
 
     Attributes
     ----------
-    data : Path
-        Folder of the data sets.
+    data : Path or None
+        Folder of the data sets; None: those that need no files.
     limit : float
         Seconds after which the process of one record is ended (start, fit and prediction).
     budget : float or None
@@ -47,7 +48,7 @@ class Settings:
         record, to be measured by the next run.
     """
 
-    data: Path
+    data: Path | None
     limit: float = 900.0
     budget: float | None = None
     threads: int = 2
@@ -102,6 +103,7 @@ def run(
     if settings.jobs > 1:
         left = plans.largest_first(left)
     begin, written = time.monotonic(), 0
+    times_ours = {m.name: m.times_ours for m in registry().values()}
 
     def work(job: Job) -> tuple[Job, dict[str, Any] | None]:
         time_left = settings.limit
@@ -109,7 +111,14 @@ def run(
             time_left = min(time_left, settings.total - (time.monotonic() - begin))
             if time_left <= 0:
                 return job, None
-        record = measure(job, replace(settings, limit=time_left))
+        factor = times_ours.get(job.method)
+        used = replace(settings, limit=time_left)
+        if factor is not None:
+            ours = known.by_key.get((job.set, "table", job.seed), {}).get("fit_s")
+            if ours is None:
+                return job, None
+            used = replace(used, budget=factor * ours)
+        record = measure(job, used)
         if record["status"] == LIMIT and time_left < settings.limit:
             return job, None
         return job, record | {"run": head["run"], "limit_s": settings.limit}
@@ -118,6 +127,7 @@ def run(
         for job, record in _done(work, left, settings.jobs):
             if record is not None:
                 records.append(out, record)
+                known.by_key[job.key] = record
                 tell(job, record)
                 written += 1
     if written < len(left) and not quiet:
@@ -160,7 +170,7 @@ def in_process(job: Job, settings: Settings) -> dict[str, Any]:
             "set": job.set,
             "method": job.method,
             "seed": job.seed,
-            "data": str(settings.data),
+            "data": None if settings.data is None else str(settings.data),
             "threads": settings.threads,
             "budget": job.budget if settings.budget is None else settings.budget,
         }

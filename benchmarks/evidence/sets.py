@@ -146,8 +146,8 @@ def task_of(name: str) -> Task:
     return "numbers" if base in REGRESSION else "classes"
 
 
-def split(folder: Path, name: str, seed: int) -> Split:
-    """Return the rows of a set."""
+def split(folder: Path | None, name: str, seed: int) -> Split:
+    """Return the rows of a set; without a folder those of `BUNDLED` are there."""
     base, rows, change = _parts(name)
     known = None
     if base.startswith("gen_"):
@@ -172,8 +172,23 @@ def split(folder: Path, name: str, seed: int) -> Split:
     return found if change is None else _changed(found, change, seed)
 
 
-def load(folder: Path, name: str) -> tuple[pd.DataFrame, NDArray[Any]]:
+BUNDLED = {
+    "iri": "iris", "win": "wine", "hea": "heart", "bld": "liver", "bal": "balance",
+    "gcr": "german_credit", "ccs": "concrete", "ripley": "ripley",
+}  # fmt: skip
+"""Sets that come with the package or with scikit-learn."""
+
+
+def load(folder: Path | None, name: str) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the columns and the target of a file, rows in its order."""
+    if folder is None:
+        from sklearn import datasets as theirs
+
+        from lssvm import datasets
+
+        loader = f"load_{BUNDLED[name]}"
+        found = getattr(datasets if hasattr(datasets, loader) else theirs, loader)(as_frame=True)
+        return found.data, np.asarray(found.target)
     table = pd.read_parquet(folder / ("tables" if name in TABLES else "") / f"{name}.parquet")
     y = table.pop("target").to_numpy()
     table = table[[c for c in table.columns if c not in LEFT_OUT and table[c].nunique() > 1]]

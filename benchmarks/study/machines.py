@@ -11,6 +11,7 @@ the methods called "separate" do. Those called "counting" have minimum output co
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -50,8 +51,16 @@ def _search(kernel: str) -> Any:
 
 def _fit(task: Task, rows: int, **parameters: Any) -> Any:
     from lssvm import LSSVC
+    from lssvm.codes import Coding
+    from lssvm.kernels import Polynomial
 
-    return LSSVC(random_state=0, **parameters).fit(task.X[:rows], task.y[:rows])
+    if "degree" in parameters:
+        parameters["kernel"] = Polynomial(degree=parameters.pop("degree"))
+    coding = Coding(
+        parameters.pop("multiclass", "auto"), targets=parameters.pop("targets", "label")
+    )
+    model = LSSVC(random_state=0, multiclass=coding, **parameters)
+    return model.fit(task.X[:rows], task.y[:rows])
 
 
 def _tuned(task: Task, kernel: str, **parameters: Any) -> tuple[dict[str, Any], Any]:
@@ -132,7 +141,8 @@ def methods(is_binary: bool) -> dict[str, Callable[[Task], Trained]]:
 
 def _on_tuning_rows(task: Task, multiclass: str, tuning: str = "separate") -> Trained:
     """Tune and train on the rows that are tuned on, a (C, gamma) for each binary problem or one."""
-    parameters = {"multiclass": multiclass, "tuning": tuning, "search": _search("rbf")}
+    search = replace(_search("rbf"), per_output=tuning == "separate")
+    parameters = {"multiclass": multiclass, "search": search}
     model = _fit(task, task.tuning_rows, C="cv", gamma="cv", **parameters)
     return Trained(model, {"cv_score": float(model.best_score_), "fit_rows": task.tuning_rows})
 

@@ -31,6 +31,8 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
 from benchmarks.study.printed_2010 import SIZES
 from benchmarks.study.task import Trained
 from lssvm._core.errors import NumericalWarning
+from lssvm.codes import Coding
+from lssvm.tuning import PathSearch
 
 TUNING_ROWS = 1000
 SVM_ROWS = 10_000
@@ -92,7 +94,7 @@ def one_versus_one(job: Job, **parameters: Any) -> Trained:
     """Fit one-versus-one; gamma and C come from the MOC fit where there are very many pairs."""
     classes = len(np.unique(job.y))
     if classes * (classes - 1) // 2 <= FEW_PAIRS:
-        return fixed_size(job, multiclass="ovo", **parameters)
+        return fixed_size(job, **{"multiclass": "ovo"} | parameters)
     tuned = fixed_size(job, multiclass="moc").record
     return fixed_size(job, multiclass="ovo", C=tuned["C"], gamma=tuned["gamma"])
 
@@ -107,7 +109,7 @@ def small_C(job: Job) -> Trained:
 
 def separately(job: Job, **parameters: Any) -> Trained:
     """Fit a (C, gamma) for every binary problem; those of MOC are few, of one-versus-one many."""
-    return fixed_size(job, tuning="separate", **parameters)
+    return fixed_size(job, search=PathSearch(per_output=True), **parameters)
 
 
 def own_prototypes(job: Job) -> Trained:
@@ -206,8 +208,10 @@ BINARY: dict[str, Train] = {
     "Lin C-SVC": LINEAR_SVC,
     "RBF nu-SVC": NU_SVC,
     "Maj. rule": majority,
-    "RBF FS-LSSVM, threshold": partial(fixed_size, threshold="cv"),
-    "Lin FS-LSSVM, threshold": partial(fixed_size, kernel="linear", threshold="cv"),
+    "RBF FS-LSSVM, threshold": partial(fixed_size, multiclass=Coding(threshold="cv")),
+    "Lin FS-LSSVM, threshold": partial(
+        fixed_size, kernel="linear", multiclass=Coding(threshold="cv")
+    ),
     "RBF FS-LSSVM, penalised": partial(fixed_size, fit_intercept="penalised"),
     "Lin FS-LSSVM, penalised": partial(fixed_size, kernel="linear", fit_intercept="penalised"),
     "Lin FS-LSSVM, penalised, small C": small_C,
@@ -223,13 +227,16 @@ MULTICLASS: dict[str, Train] = {
     ),
     "RBF nu-SVC (1vs1)": NU_SVC,
     "Maj. rule": majority,
-    "RBF FS-LSSVM (1vs1), threshold": partial(one_versus_one, threshold="cv"),
+    "RBF FS-LSSVM (1vs1), threshold": partial(
+        one_versus_one, multiclass=Coding("ovo", threshold="cv")
+    ),
     "Lin FS-LSSVM (1vs1), threshold": partial(
-        fixed_size, kernel="linear", multiclass="ovo", threshold="cv"
+        fixed_size, kernel="linear", multiclass=Coding("ovo", threshold="cv")
     ),
     "RBF FS-LSSVM (MOC), separate": partial(separately, multiclass="moc"),
     "RBF FS-LSSVM (1vs1), separate": partial(separately, multiclass="ovo"),
     "RBF FS-LSSVM (MOC), counting": partial(fixed_size, multiclass="moc-counting"),
+    "RBF FS-LSSVM (MOC), kmeans": partial(fixed_size, multiclass="moc", selection="kmeans"),
     "Lin FS-LSSVM (MOC), counting": partial(fixed_size, kernel="linear", multiclass="moc-counting"),
 }
 REGRESSION: dict[str, Train] = {

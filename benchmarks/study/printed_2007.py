@@ -8,7 +8,8 @@ be read, and its rows 9 and 10 at epsilon = 0.4, which repeat those at epsilon =
 The kernel widths of table IV can be read for MNIST only (2^-6). At log2(gamma) = 2, 2^-5 on USPS
 gives 1983 support vectors to FSALS (equal gains broken in the order of the file), which is the
 printed number, and 2^-2 on Satimage gives 1636 where 1620 are printed. For Ringnorm, whose rows are
-drawn anew, 2^-4 is the best width by exact leave-one-out of the full machine on the training rows.
+drawn anew, 2^-4 is the best width by exact leave-one-out of the full machine on the training rows;
+at 0.05 the support vectors of SVC are about as many as printed ("ringnorm 0.05").
 """
 
 POWERS = tuple(range(-1, 11))
@@ -834,7 +835,14 @@ MNIST = {
     },
 }
 
-TABLES = {"ringnorm": RINGNORM, "lan": SATIMAGE, "usp": USPS, "mnist1": MNIST1, "mnist": MNIST}
+TABLES = {
+    "ringnorm": RINGNORM,
+    "ringnorm 0.05": RINGNORM,
+    "lan": SATIMAGE,
+    "usp": USPS,
+    "mnist1": MNIST1,
+    "mnist": MNIST,
+}
 
 # Tables XVIII and XIX: parameters chosen by tenfold cross-validation there.
 PURSUITS = {

@@ -8,7 +8,7 @@ from lssvm.backends import device as device_rows
 from lssvm.backends.device import DeviceBlocks, accumulate_on_device
 from lssvm.data import ArraySource, LookedUp
 from lssvm.kernels import RBF, Laplacian, Linear, Matern, NonStationary, Polynomial
-from lssvm.moments import accumulate
+from lssvm.solvers.moments import accumulate
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))

@@ -3,7 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.study.keerthi import ReducedSVM, solve_coefficients
 from benchmarks.study.printed_2014 import PRINTED, SETS, TABLE_VI
+from scipy.optimize import minimize
+from tests.oracles.dual import rbf
 
 from benchmarks import figures_2014, sparse2014, tables_sparse2014
 
@@ -124,3 +127,33 @@ def test_pictures_show_the_best_split_of_each_method():
     assert figures_2014.best_split(results, "adu", "PFS-LSSVM") == 1
     figure = figures_2014.draw_boxes(results, "adu")
     assert len(figure.axes) == 3 and "(3)" in figure.axes[0].get_xticklabels()[0].get_text()
+
+
+def test_the_reduced_machine_minimises_its_objective_and_grows_by_what_lowers_it():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    sign = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=80) > 0, 1.0, -1.0)
+    basis = np.arange(8)
+    K, gram = rbf(X, X[basis], 0.5), rbf(X[basis], X[basis], 0.5)
+
+    def objective(beta):
+        slack = np.maximum(0.0, 1.0 - sign * (K @ beta))
+        return 0.5 * beta @ gram @ beta + 0.5 * 3.0 * slack @ slack
+
+    found = solve_coefficients(K, gram, sign, 3.0, np.zeros(8))
+    best = minimize(objective, np.zeros(8), method="BFGS", options={"gtol": 1e-9})
+    assert objective(found) <= best.fun * (1 + 1e-8)
+    small, large = (ReducedSVM(size, 3.0, 0.5).fit(X, sign > 0) for size in (3, 20))
+    assert len(np.unique(large.support_)) == 20
+    np.testing.assert_array_equal(large.support_[:3], small.support_)
+    assert large.score(X, sign > 0) > max(0.75, small.score(X, sign > 0) - 1e-9)
+    chance = np.mean([minimum(X, sign, rng.choice(80, 20, replace=False)) for _ in range(10)])
+    assert minimum(X, sign, large.support_) < chance  # chosen functions beat random ones
+
+
+def minimum(X, sign, rows):
+    """Return the least objective over a basis."""
+    K, gram = rbf(X, X[rows], 0.5), rbf(X[rows], X[rows], 0.5)
+    beta = solve_coefficients(K, gram, sign, 3.0, np.zeros(len(rows)))
+    slack = np.maximum(0.0, 1.0 - sign * (K @ beta))
+    return 0.5 * beta @ gram @ beta + 0.5 * 3.0 * slack @ slack

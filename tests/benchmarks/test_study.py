@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
-from benchmarks import tables_chapter3
+from benchmarks import figures_chapter3, tables_chapter3
 
 TABLES = {
     "3.3": (printed_chapter3.TABLE_3_3, printed_chapter3.BINARY_SETS),
@@ -291,3 +291,20 @@ def test_pruning_counts_the_examples_of_all_binary_problems(method):
     record = machines.pruned_methods(False)[method](task).record
     assert record["rows_all"] == 2 * 60
     assert 0 < record["rows_kept"] < 2 * 60
+
+
+def test_figures_of_the_chapter_show_what_its_text_states(tmp_path):
+    model, X, y = figures_chapter3.fit_spirals()
+    assert model.score(X, y) == 1.0
+    between, classes = figures_chapter3.spirals(457)
+    assert model.score(between, classes) == 1.0
+    models = figures_chapter3.pruned()
+    assert [len(rows) for _, rows in models] == [500, 250, 50]
+    new, labels = figures_chapter3.normals(seed=9)
+    assert min(model.score(new, labels) for model, _ in models) > 0.96
+    half, kept = models[1]
+    far = np.abs(half.decision_function(figures_chapter3.normals()[0][kept]))
+    assert far.min() < 0.1 and far.max() > 1.05  # close to and far from the boundary
+    pytest.importorskip("matplotlib")
+    figures_chapter3.main(["--out", str(tmp_path)])
+    assert (tmp_path / "figure3.11_2002.png").stat().st_size > 1000

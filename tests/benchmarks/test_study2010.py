@@ -15,7 +15,7 @@ from benchmarks.study.methods_2010 import (
 from benchmarks.study.printed_2010 import Figure
 from benchmarks.study.timing_2010 import fast_cv, measure_cv, simple_cv
 
-from benchmarks import figure2_2010, fixed_size2010, prototypes_moc, tables_2010
+from benchmarks import figures_2010, fixed_size2010, prototypes_moc, tables_2010
 from lssvm import FixedSizeLSSVC
 
 KINDS = {
@@ -248,12 +248,14 @@ def test_a_run_is_resumed_and_makes_tables_and_a_figure(tmp_path, monkeypatch):
     tables_2010.main(["--results", str(out), "--out", str(table)])
     mean = np.mean([results["bho", r, "RBF FS-LSSVM"]["L2"] for r in range(2)])
     assert f"| Entropy | {mean:.4f} |" in table.read_text()
-    sizes = [m for m, _ in figure2_2010.curve(results, "bho")]
+    sizes = [m for m, _ in figures_2010.curve(results, "bho")]
     assert sizes == [10, 25]
     pytest.importorskip("matplotlib")
-    picture = tmp_path / "figure.png"
-    figure2_2010.main(["--results", str(out), "--out", str(picture)])
-    assert picture.stat().st_size > 1000
+    figures_2010.main(["--results", str(out), "--out", str(tmp_path)])
+    boxes = figures_2010.draw_selection(results).axes[0]
+    assert any(np.allclose(line.get_ydata(), mean) for line in boxes.lines)  # median of two runs
+    for number in range(1, 5):
+        assert (tmp_path / f"figure{number}_2010.png").stat().st_size > 1000
 
 
 def test_accuracy_against_the_number_of_prototypes(tmp_path):

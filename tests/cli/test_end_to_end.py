@@ -1,13 +1,20 @@
 """From a table with categories and missing values to labels from onnxruntime; other commands."""
 
 import csv
+import html
 import io
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from tests.cli.running import QUICK, good, mixed_rows, write_csv
 
 import lssvm as package
+from lssvm import scan
+from lssvm.cli.models import as_given
 from lssvm.cli.options import Modelling
 from lssvm.datasets import load_german_credit
 
@@ -89,11 +96,46 @@ def test_compare_puts_all_models_beside_each_other(here, target, other):
     ours = [f"{name}{kind}" for name, kind in zip(_OURS, kinds, strict=True)]
     ours[0] = "LSSVMClassifier" if target == "income" else "LSSVMRegressor"
     assert list(dict.fromkeys(names))[:3] == ours and "Nystroem + Ridge" in names
-    assert len(names) == 7
+    others = ("catboost", "lightgbm", "xgboost")
+    assert len(names) == 7 + sum(find_spec(name) is not None for name in others)
     assert found["rows"] + found["test_rows"] == 160
     assert all(row["fit_seconds"] > 0 and row["bytes"] > 0 for row in found["models"])
     baseline = 0.5 if target == "income" else np.std([row["value"] for row in mixed_rows()])
     assert max(row["error"] for row in found["models"][:4]) < baseline
+
+
+@pytest.mark.parametrize("target", ["income", "value"])
+def test_compare_takes_the_boosting_that_is_installed(here, monkeypatch, target):
+    kinds = HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    def boosting(kind):
+        class Boosting:
+            def __init__(self, random_state=None, random_seed=None, verbose=0, verbosity=0):
+                self.inner = kind(max_iter=5)
+
+            def fit(self, X, y):
+                if kind is kinds[0]:  # XGBoost takes nothing but codes
+                    assert sorted(set(y.tolist())) == [0, 1]
+                self.inner.fit(X, y)
+
+            def predict(self, X):
+                return self.inner.predict(X)[:, None]  # as CatBoost does
+
+        return Boosting
+
+    monkeypatch.setattr("lssvm.cli.comparing._bytes", lambda model: 1)
+    libraries = {"catboost": "CatBoost", "lightgbm": "LGBM", "xgboost": "XGB"}
+    for library, name in libraries.items():
+        ends = ("Classifier", "Regressor")
+        both = {f"{name}{end}": boosting(k) for k, end in zip(kinds, ends, strict=True)}
+        monkeypatch.setitem(sys.modules, library, SimpleNamespace(**both))
+    other = "value" if target == "income" else "income"
+    words = ("compare", "data.csv", "-t", target, "--drop", other, "--drop", "id", "--json")
+    found = good(*words).json["models"]
+    end = "Classifier" if target == "income" else "Regressor"
+    assert [row["model"] for row in found][-3:] == [f"{n}{end}" for n in libraries.values()]
+    worst = 0.5 if target == "income" else np.std([row["value"] for row in mixed_rows()])
+    assert found[0]["model"].startswith("LSSVM") and found[-1]["error"] < worst
 
 
 def test_compare_reads_no_more_rows_than_asked_for(here):
@@ -143,15 +185,24 @@ def test_a_short_series_is_refused(tmp_path):
     assert answer.code == 2 and "6 values" in answer.err
 
 
-def test_demo_ends_with_a_model_a_report_and_an_accuracy_line(tmp_path, monkeypatch):
+def test_demo_shows_concrete_first_and_credit_second(tmp_path, monkeypatch):
     monkeypatch.setattr("lssvm.cli.app.MODEL", Modelling(preset="fast"))
     answer = good("demo", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
-    assert files == {"credit.csv", "credit.lssvm", "report.html", "predictions.csv"}
-    (line,) = [text for text in answer.out.splitlines() if text.startswith("test accuracy")]
-    assert float(line.split()[2].rstrip("%")) > 68
-    rows = (tmp_path / "out" / "predictions.csv").read_text().splitlines()
+    endings = (".csv", ".lssvm", ".html", "-predictions.csv")
+    assert files == {f"{name}{end}" for name in ("concrete", "german_credit") for end in endings}
+    lines = [text for text in answer.out.splitlines() if text.startswith("test ")]
+    assert lines[0].startswith("test R2 0.9") and "predicting the mean: RMSE" in lines[0]
+    assert lines[1].startswith("test accuracy 7") and "most frequent class: 70.0 %" in lines[1]
+    assert lines[2].startswith("test class 'bad': precision")
+    rows = (tmp_path / "out" / "concrete-predictions.csv").read_text().splitlines()
+    assert rows[0] == "prediction,lower,upper" and len(rows) == 1031
+    rows = (tmp_path / "out" / "german_credit-predictions.csv").read_text().splitlines()
     assert rows[0] == "prediction,p_bad,p_good" and len(rows) == 1001
+    table = answer.out[answer.out.index("What the first row's columns add") :].splitlines()
+    mean, total = (float(word.rstrip(":")) for word in table[0].split()[-2:])
+    added = [float(line.split()[-1]) for line in table[3:11]]
+    assert len(added) == 8 and mean + sum(added) == pytest.approx(total, abs=0.5)
 
 
 def test_datasets_are_listed_and_written(tmp_path):
@@ -208,3 +259,48 @@ def test_a_series_whose_times_are_wrong(tmp_path, change, part):
     data = write_csv(tmp_path / "s.csv", rows)
     answer = lssvm("forecast", data, "-c", "x", "--time", "day", "--lags", "8")
     assert answer.code == 2 and re.search(part, answer.err), answer.err
+
+
+def _section(path, key):
+    text = path.read_text(encoding="utf-8")
+    return text[text.index(f'id="{key}"') :].split("</section>")[0]
+
+
+FAST = ("--model", "table", "--preset", "fast")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("income", FAST),
+        ("value", (*FAST, "--seed", "3", "--weight", "kids", "--category", "region")),
+        ("income", (*FAST, "--group", "region", "--positive", "low", "--test", "0.3")),
+        ("value", ("--prototypes", "20", "--cv", "3", "--time", "id")),
+        ("income", ("--model", "dual", "--cv", "3", "--test-data", "other.csv")),
+        ("income", (*FAST, "--test", "0", "--delimiter", ";")),
+    ],
+)
+def test_the_code_of_a_report_gives_the_same_rows_model_and_figures(
+    tmp_path, monkeypatch, target, words
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [{**row, "region": row["id"] % 12, "kids": row["kids"] + 1} for row in mixed_rows(140)]
+    rows[5][target] = None  # which is left out
+    delimiter = ";" if ";" in words else ","
+    write_csv(tmp_path / "data.csv", rows, delimiter=delimiter)
+    write_csv(tmp_path / "other.csv", [{**row, "region": 1} for row in NEW])
+    other = "value" if target == "income" else "income"
+    drop = ("--drop", other) if "--time" in words else ("--drop", other, "--drop", "id")
+    options = ("-o", "m.lssvm", "--report", "first.html", *words)
+    good("train", "data.csv", "-t", target, *drop, *options)
+    page = (tmp_path / "first.html").read_text(encoding="utf-8")
+    code = html.unescape(page.split("In Python</h3>")[1].split("<code>")[1].split("</code>")[0])
+    made: dict = {}
+    exec(compile(code, "report", "exec"), made)
+    for key in ("figures", "data", "comparison", "columns"):
+        assert _section(tmp_path / "report.html", key) == _section(tmp_path / "first.html", key)
+    X = scan("other.csv", columns=list(made["columns"]), missing="impute")
+    saved = package.load("m.lssvm")
+    block = next(X.blocks())
+    given = [as_given(model, block, X.schema) for model in (saved, made["model"])]
+    np.testing.assert_array_equal(saved.predict(given[0]), made["model"].predict(given[1]))

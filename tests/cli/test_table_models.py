@@ -39,8 +39,8 @@ def test_the_table_model_is_the_default_and_says_what_it_leaves_out(folder):
     said = good(*words, "-o", folder / "v")
     assert isinstance(load(folder / "v"), LSSVMRegressor)
     assert isinstance(load(folder / "c"), LSSVMClassifier)
-    assert "column 'id' is left out: it numbers the rows" in said.err
-    assert "column 'name' is left out: every value is different" in said.err
+    assert "column 'id' is dropped: it numbers the rows" in said.err
+    assert "column 'name' is dropped: every value is different" in said.err
     assert "24 rows are held out" in said.err and "on 24 held-out rows" in said.out
     kinds = {
         c.name: c.kind for c in load(folder / "v").preparations_["standardised"].prepared_.columns
@@ -88,9 +88,9 @@ def test_other_models_stand_behind_a_preparation(folder, tmp_path, kind, target)
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--model", "table", "--C", "1"), "--C is no option of the table model"),
-        (("--model", "fixed-size", *FAST), "--preset is no option of the fixed-size model"),
-        (("--prototypes", "9", "--time-limit", "5"), "--time-limit is no option"),
+        (("--model", "table", "--C", "1"), "--C is not an option of the table model"),
+        (("--model", "fixed-size", *FAST), "--preset is not an option of the fixed-size model"),
+        (("--prototypes", "9", "--time-limit", "5"), "--time-limit is not an option"),
         (("--model", "forest"), "--model forest is not known"),
         (("--preset", "slow"), "--preset slow is not known"),
         (("--model", "table", "--kernel", "poly"), "--kernel poly is not known"),
@@ -107,7 +107,7 @@ def test_very_many_rows_have_the_fixed_size_model(folder, tmp_path, monkeypatch)
     words = ("train", folder / "data.csv", "-t", "income", "--drop", "value", "-o", tmp_path / "m")
     said = good(*words)
     assert "more than 100 rows: the fixed-size model reads the rows block by block" in said.err
-    assert "column 'name' is left out: text with more than 64 different strings" in said.err
+    assert "column 'name' is dropped: text with more than 64 different strings" in said.err
     assert "--model table" in said.err and type(load(tmp_path / "m")).__name__ == "FixedSizeLSSVC"
     refused = lssvm(*words, *FAST)
     assert refused.code == 2 and "which has no --preset" in refused.err

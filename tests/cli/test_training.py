@@ -121,7 +121,7 @@ def test_columns_that_cannot_be_used_are_left_out_and_named(tmp_path):
     words = ("train", data, "-t", "income", *DROP, "-o", tmp_path / "m.lssvm", *QUICK)
     assert good(*words, "--json").json["left_out"] == ["name"]  # dates are used
     said = good(*words).err
-    assert "column 'name' is left out" in said and "more than 64 different strings" in said
+    assert "column 'name' is dropped" in said and "more than 64 different strings" in said
 
 
 def test_test_data_of_another_file(here):
@@ -204,7 +204,6 @@ def test_printed_settings_reach_the_estimator(here):
     expected = {
         "n_prototypes": "2 sqrt(n)",
         "fit_intercept": "penalised",
-        "tuning": "separate",
         "multiclass": "moc-counting",
     }
     assert {name: found[name] for name in expected} == expected
@@ -431,7 +430,7 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path, target, kind):
         words = ("train", data, "-t", target, *drop, "-o", tmp_path / f"{name}.lssvm", *QUICK)
         models.append((good(*words, "--json").json, good(*words).err))
     (found, said), (expected, _) = models
-    assert "18 rows have no target and are left out" in said
+    assert "18 rows have no target and are dropped" in said
     assert (found["rows"], found["rows_without_target"]) == (142, 18)
     assert found["test"] == expected["test"]
     again = [
@@ -440,3 +439,83 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path, target, kind):
     ]
     assert again[0]["rows"] == found["test"]["rows"] and again[1]["rows"] == 142
     assert {key: again[0][key] for key in found["test"]} == found["test"]
+
+
+@pytest.mark.parametrize(("asked", "label"), [((), "high"), (("--positive", "low"), "low")])
+def test_precision_and_recall_are_of_the_rarer_class_or_the_one_named(here, asked, label):
+    rows = [row for row in mixed_rows(220) if row["income"] == "low" or row["id"] % 3 == 0]
+    write_csv(here / "d.csv", rows)
+    words = ("train", "d.csv", "-t", "income", *DROP, "-o", "m.lssvm", *QUICK, *asked)
+    found = good(*words, "--json").json
+    assert found["positive"] == found["test"]["positive"] == label
+    (entry,) = [each for each in found["test"]["classes"] if each["class"] == label]
+    assert found["test"]["recall"] == entry["recall"]
+    assert found["test"]["precision"] == entry["precision"]
+    answer = good(*words)
+    assert f"test class {label!r}: precision {100 * entry['precision']:.1f} %" in answer.out
+    again = good("evaluate", "m.lssvm", "d.csv", "--held-out", "--json").json
+    assert (again["positive"], again["f1"]) == (label, found["test"]["f1"])
+
+
+def test_a_positive_class_that_is_none_is_refused_before_the_fit(here):
+    words = ("train", "data.csv", *DROP[:2], "-o", "new.lssvm")
+    for more, text in (
+        (("-t", "income", "--drop", "value", "--positive", "rich"), "has 'high', 'low'"),
+        (("-t", "value", "--drop", "income", "--positive", "1"), "has numbers"),
+    ):
+        answer = lssvm(*words, *more)
+        assert answer.code == 2 and text in answer.err
+    assert not (here / "new.lssvm").exists()
+
+
+@pytest.mark.parametrize("report", [(), ("--report", "r.html")])
+def test_a_leak_is_a_warning_of_the_terminal(here, report):
+    rows = [{**row, "copy": 2.0 * row["value"] + 1.0} for row in mixed_rows()]
+    write_csv(here / "d.csv", rows)
+    drop = ("--drop", "id", "--drop", "income")
+    answer = good("train", "d.csv", "-t", "value", *drop, "-o", "m.lssvm", *QUICK, *report)
+    (line,) = [line for line in answer.err.splitlines() if "may be a leak" in line]
+    assert "column 'copy' alone predicts" in line and "--drop copy" in line
+    assert (
+        "leak" not in good("train", "data.csv", "-t", "value", *drop, "-o", "m.lssvm", *QUICK).err
+    )
+
+
+def test_a_report_that_fails_leaves_the_model_and_an_exit_code_of_its_own(here, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("no picture")
+
+    monkeypatch.setattr("lssvm.report.write_report", fail)
+    words = ("train", "data.csv", "-t", "income", *DROP, "-o", "m.lssvm", *QUICK)
+    answer = lssvm(*words, "--report", "r.html")
+    assert answer.code == 1 and "the model is in m.lssvm" in answer.err
+    assert "its report failed: no picture" in answer.err and "model written" in answer.out
+    assert package.load("m.lssvm").score(scan("data.csv", "income", missing="impute")) > 0.7
+    assert "report" not in lssvm(*words, "--report", "r.html", "--json").json
+
+
+def test_a_model_is_written_as_onnx_where_the_name_says_so(here):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    words = ("train", "data.csv", "-t", "income", *DROP, "--model", "table", "--preset", "fast")
+    good(*words, "-o", "m.onnx")
+    good(*words, "-o", "m.lssvm")
+    session = onnxruntime.InferenceSession("m.onnx")
+    assert {each.name for each in session.get_inputs()} == {"age", "job", "pay", "kids"}
+    good("export", "m.lssvm", "again.onnx")
+    assert (here / "m.onnx").read_bytes() == (here / "again.onnx").read_bytes()
+
+
+def test_a_model_for_tables_is_compressed(here):
+    words = ("train", "data.csv", "-t", "income", *DROP, "--model", "table", "--preset", "fast")
+    good(*words, "-o", "m.lssvm", "--quiet")
+    found = good("reduce", "m.lssvm", "data.csv", "--support", "12", "-o", "s.lssvm", "--json").json
+    assert found["support_vectors"] == 12 < found["support_vectors_before"] == 128
+    assert found["bytes"] < found["bytes_before"] and found["test"]["accuracy"] > 0.6
+    columns = ["age", "job", "pay", "kids"]
+    rows = scan("data.csv", "income", columns=columns, missing="impute")
+    table = open_table("data.csv", Reading())
+    rest, held = HoldOut(0.2, 0, "class", "income").split(table, rows, "income")
+    small = package.LSSVMClassifier("fast", random_state=0).fit(rest).compress(12)
+    np.testing.assert_array_equal(package.load("s.lssvm").predict(held), small.predict(held))
+    answer = lssvm("reduce", "m.lssvm", "data.csv", "--method", "ssd", "-o", "x.lssvm")
+    assert answer.code == 2 and "leave --method out" in answer.err

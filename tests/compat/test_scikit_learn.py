@@ -16,6 +16,8 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
+from lssvm.kernels import Polynomial
+from lssvm.solvers import SMO
 from lssvm.tuning import GridSearch
 
 FEW = GridSearch(C=[0.3, 3.0, 30.0], gamma=[0.05, 0.5])
@@ -31,7 +33,7 @@ ESTIMATORS = [
 
 WAYS = [
     LSSVC(multiclass="ova", solver="cg"),
-    LSSVR(solver="smo", tol=1e-8),
+    LSSVR(solver=SMO(tol=1e-8)),
     LSSVC(C="cv", gamma="cv", cv=3, search=FEW),
     LSSVR(C="cv", gamma="cv", cv=3, search=FEW),
     LSSVC(reduction="l0"),
@@ -157,7 +159,10 @@ def test_kernel_ridge_is_reproduced_without_the_bias():
     X, y = rng.normal(size=(80, 3)), rng.normal(size=(80, 2))
     weight = rng.uniform(0.5, 2.0, size=80)
     for kernel, options in (("rbf", {"gamma": 0.3}), ("poly", {"gamma": 0.3, "degree": 2})):
-        ours = LSSVR(C=5.0, kernel=kernel, fit_intercept=False, **options).fit(X, y, weight)
+        ours = LSSVR(C=5.0, kernel=kernel, gamma=0.3, fit_intercept=False)
+        if kernel == "poly":
+            ours.set_params(kernel=Polynomial(degree=2))
+        ours.fit(X, y, weight)
         theirs = KernelRidge(alpha=0.2, kernel=kernel, coef0=1.0, **options).fit(X, y, weight)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-8)
         np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-7)

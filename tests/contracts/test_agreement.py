@@ -10,6 +10,8 @@ from tests.contracts.inputs import rows
 from tests.contracts.running import differences, host, learn, run, scheduler
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
+from lssvm.codes import Coding
+from lssvm.solvers import SMO, ConjugateGradient
 from lssvm.tuning import GridSearch, PositionFolds, PositionHoldout
 
 
@@ -59,7 +61,7 @@ def test_a_scan_gives_the_model_of_the_array_with_its_folds(case):
 STREAMED = {
     "two": ("many two", {}),
     "balanced": ("many two", {"class_weight": "balanced"}),
-    "fisher": ("many two", {"targets": "fisher"}),
+    "fisher": ("many two", {"multiclass": Coding(targets="fisher")}),
     "class weights": ("many two", {"class_weight": {0: 1.0, 1: 3.0}}),
     "roc_auc": ("many two", {"scoring": "roc_auc", "search": GridSearch(C=(1.0, 30.0, 900.0))}),
     "ovo": ("many three", {"multiclass": "ovo"}),
@@ -90,15 +92,15 @@ def test_rows_read_in_blocks_give_the_model_of_the_array(name, weighted):
 
 CLASSES = [
     ("two", {}),
-    ("two", {"targets": (2.0, 0.5)}),
-    ("uneven", {"targets": "fisher"}),
+    ("two", {"multiclass": Coding(targets=(2.0, 0.5))}),
+    ("uneven", {"multiclass": Coding(targets="fisher")}),
     ("uneven", {"class_weight": "balanced"}),
     ("uneven", {"class_weight": {-1: 1.0, 1: 3.0}}),
     ("three", {"multiclass": "ovo"}),
-    ("three", {"multiclass": "ovo", "targets": "fisher", "class_weight": "balanced"}),
+    ("three", {"multiclass": Coding("ovo", targets="fisher"), "class_weight": "balanced"}),
     ("three", {"multiclass": "ova"}),
     ("five", {"multiclass": "moc"}),
-    ("five", {"multiclass": "ecoc", "decoding": "hamming"}),
+    ("five", {"multiclass": Coding("ecoc", decoding="hamming")}),
 ]
 
 
@@ -142,7 +144,11 @@ def test_robust_losses_of_both_families_take_the_same_steps(loss, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("name", "options"),
-    [(name, options) for name, options in CLASSES if "targets" not in options],
+    [
+        (name, options)
+        for name, options in CLASSES
+        if Coding.of(options.get("multiclass")).targets == "label"
+    ],
     ids=str,
 )
 def test_a_greedy_classifier_of_all_rows_is_the_dual_one(name, options, weighted):
@@ -163,12 +169,16 @@ def test_a_greedy_regressor_of_all_rows_is_the_dual_one(name, weighted):
     check_same(greedy, dual, data.new)
 
 
-@pytest.mark.parametrize("solver", ["cg", "smo", "cholesky"])
+@pytest.mark.parametrize(
+    "solver",
+    [ConjugateGradient(tol=1e-11, preconditioner="nystrom"), SMO(tol=1e-11), "cholesky"],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_solvers_of_the_dual_give_one_model(solver, name):
     data = rows(name)
     exact = LSSVC(2.0, gamma=0.4).fit(data.X, data.y, data.weight)
-    other = LSSVC(2.0, gamma=0.4, solver=solver, tol=1e-11).fit(data.X, data.y, data.weight)
+    other = LSSVC(2.0, gamma=0.4, solver=solver).fit(data.X, data.y, data.weight)
     check_same(other, exact, data.new)
 
 
@@ -191,7 +201,7 @@ MODELS = {
     "dual classes tuned": (LSSVC("cv", gamma=0.4, cv=4), "three"),
     "dual ova scorer": (LSSVC("cv", gamma=0.4, cv=4, scoring="accuracy"), "two"),
     "dual balanced": (LSSVC("cv", gamma=0.4, cv=4, class_weight="balanced"), "uneven"),
-    "dual fisher": (LSSVC(2.0, gamma=0.4, targets="fisher"), "three"),
+    "dual fisher": (LSSVC(2.0, gamma=0.4, multiclass=Coding(targets="fisher")), "three"),
     "dual numbers": (LSSVR("cv", gamma=0.4, cv=4), "outputs"),
     "dual huber": (LSSVR(2.0, gamma=0.4, loss="huber"), "spoiled outputs"),
     "dual gcv": (LSSVR("cv", gamma=0.4, scoring="gcv"), "numbers"),
@@ -199,8 +209,11 @@ MODELS = {
     "fixed classes tuned": (FixedSizeLSSVC(gamma=0.4, cv=4), "three"),
     "fixed ova tuned": (FixedSizeLSSVC(gamma=0.4, cv=4, multiclass="ova"), "three"),
     "fixed balanced": (FixedSizeLSSVC(gamma=0.4, cv=4, class_weight="balanced"), "uneven"),
-    "fixed fisher": (FixedSizeLSSVC(gamma=0.4, cv=4, targets="fisher"), "three"),
-    "fixed threshold": (FixedSizeLSSVC(gamma=0.4, cv=4, threshold="cv"), "uneven"),
+    "fixed fisher": (FixedSizeLSSVC(gamma=0.4, cv=4, multiclass=Coding(targets="fisher")), "three"),
+    "fixed threshold": (
+        FixedSizeLSSVC(gamma=0.4, cv=4, multiclass=Coding(threshold="cv")),
+        "uneven",
+    ),
     "fixed numbers": (FixedSizeLSSVR(gamma=0.4, cv=4), "outputs"),
     "fixed huber": (FixedSizeLSSVR(C=2.0, gamma=0.4, loss="huber"), "spoiled outputs"),
     "greedy classes": (GreedyLSSVC(2.0, gamma=0.4), "three"),
@@ -288,7 +301,7 @@ def test_balanced_classes_weigh_the_same(family):
         ("two", {}),
         ("three", {"multiclass": "ovo"}),
         ("uneven", {"class_weight": "balanced"}),
-        ("three", {"targets": "fisher", "multiclass": "ova"}),
+        ("three", {"multiclass": Coding("ova", targets="fisher")}),
         ("outputs", {}),
     ],
     ids=str,

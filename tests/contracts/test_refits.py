@@ -17,6 +17,7 @@ from tests.contracts.refits import (
 )
 
 from lssvm import LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.codes import Coding
 from lssvm.tuning import GridSearch
 
 MARKED = [
@@ -42,8 +43,8 @@ def plain(name):
         ("three", "accuracy", {"multiclass": "ovo"}),
         ("three", margin, {"multiclass": "ovo"}),
         ("five", margin, {"multiclass": "moc"}),
-        ("five", margin, {"multiclass": "ecoc", "decoding": "hamming"}),
-        ("two", margin, {"targets": (2.0, 0.5)}),
+        ("five", margin, {"multiclass": Coding("ecoc", decoding="hamming")}),
+        ("two", margin, {"multiclass": Coding(targets=(2.0, 0.5))}),
         ("numbers", "r2", {}),
         ("numbers", "neg_mean_absolute_error", {}),
         ("outputs", "r2", {}),

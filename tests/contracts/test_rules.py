@@ -19,6 +19,7 @@ from tests.contracts.refits import (
 from tests.contracts.running import learn, scheduler
 
 from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, scan
+from lssvm.codes import Coding
 
 
 def engines(names):
@@ -111,13 +112,13 @@ def fit_classes(name, data, **options):
 @pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_bad_decoding_is_refused_for_two_classes(classifier):
     with pytest.raises(ValueError, match="decoding"):
-        fit_classes(classifier, rows("two"), decoding="votes")
+        fit_classes(classifier, rows("two"), multiclass=Coding(decoding="votes"))
 
 
 @pytest.mark.parametrize("classifier", list(engines(CLASSIFIERS)))
 def test_a_good_decoding_is_taken_for_two_classes(classifier):
-    model = fit_classes(classifier, rows("two"), decoding="hamming")
-    assert model.decoding == "hamming" and len(np.asarray(model.classes_)) == 2
+    model = fit_classes(classifier, rows("two"), multiclass=Coding(decoding="hamming"))
+    assert model.record_.task.decoding == "hamming" and len(np.asarray(model.classes_)) == 2
 
 
 # -- 4. targets that are not finite are refused everywhere ---------------------------------------
@@ -130,14 +131,14 @@ WITH_TARGETS = [name for name in CLASSIFIERS if not name.startswith("greedy")]
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_infinite_targets_are_refused(classifier, pair):
     with pytest.raises(ValueError, match="targets"):
-        fit_classes(classifier, rows("two"), targets=pair)
+        fit_classes(classifier, rows("two"), multiclass=Coding(targets=pair))
 
 
 @pytest.mark.parametrize("classifier", list(engines(WITH_TARGETS)))
 @pytest.mark.parametrize("pair", [(0.0, 1.0), (np.nan, 1.0), (1.0,), "labels"])
 def test_unusable_targets_are_refused(classifier, pair):
     with pytest.raises(ValueError, match="targets"):
-        fit_classes(classifier, rows("two"), targets=pair)
+        fit_classes(classifier, rows("two"), multiclass=Coding(targets=pair))
 
 
 # -- 6. one tolerance and one limit for reweighting ----------------------------------------------
@@ -168,7 +169,9 @@ def test_reweighting_ends_alike_wherever_rows_are(C):
 def test_fisher_targets_are_those_of_the_training_rows(tuner, multiclass):
     data = few("three", 150)
     splits = splits_of(tuner, 150)
-    model = tuned(tuner, data, splits, scoring=margin, targets="fisher", multiclass=multiclass)
+    model = tuned(
+        tuner, data, splits, scoring=margin, multiclass=Coding(multiclass, targets="fisher")
+    )
     check_scores(model, lambda gamma: np.mean(fold_scores(model, data, gamma, splits, margin)))
 
 

@@ -7,6 +7,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_va
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.data.folds import (
     DistinctRows,
     are_observations,
@@ -425,7 +426,7 @@ def test_greedy_probabilities_where_the_best_of_the_search_is_not_kept():
     rng = np.random.default_rng(12)
     X, y = rng.standard_normal((44, 3)) + 1e4, rng.integers(0, 2, 44)
     cv = list(KFold(2).split(X))
-    model = GreedyLSSVC(1.0, gamma="cv", cv=cv, calibration="sigmoid").fit(X, y)
+    model = GreedyLSSVC(1.0, gamma="cv", cv=cv, multiclass=Coding(calibration="sigmoid")).fit(X, y)
     train, test = cv[1]
     refit = GreedyLSSVC(1.0, gamma=model.gamma_).fit(X[train], y[train])
     found = model.record_.calibration.held_out.scores[len(cv[0][1]) :, 0]

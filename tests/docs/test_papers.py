@@ -11,7 +11,7 @@ import pytest
 from tests.meta.tree import ROOT
 
 import lssvm
-from lssvm import kernels, prototypes, reductions, solvers, tuning
+from lssvm import codes, kernels, prototypes, reductions, solvers, tuning
 
 MAKER = importlib.util.spec_from_file_location("papers", ROOT / "docs" / "papers.py")
 papers = importlib.util.module_from_spec(MAKER)
@@ -76,13 +76,13 @@ def test_what_is_as_printed_is_compared_with_an_oracle(row):
 def test_an_oracle_is_seen_where_it_is_used():
     file = "estimators/test_printed.py"
     assert uses_oracle(f"{file}::test_penalised_bias_is_equation_7")  # by another function
-    assert not uses_oracle(f"{file}::test_penalised_bias_refuses_what_has_a_free_one")
+    assert not uses_oracle(f"{file}::test_bound_bias_refuses_what_has_a_free_one")
 
 
 @pytest.mark.parametrize("option", [option for row in SWITCHES for option in row["option"]])
 def test_options_that_are_the_print_train_a_model(option):
     names = {}
-    for module in (solvers, reductions, prototypes, kernels, tuning, lssvm):
+    for module in (solvers, reductions, prototypes, kernels, tuning, codes, lssvm):
         names |= {name: getattr(module, name) for name in module.__all__}
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int) + (X[:, 0] + X[:, 1] > 1)

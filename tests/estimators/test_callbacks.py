@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
-from lssvm.estimators import callbacks
+from lssvm.estimators import base as callbacks
 from lssvm.tuning import GridSearch, PathSearch
 
 rng = np.random.default_rng(0)

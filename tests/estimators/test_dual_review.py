@@ -1,6 +1,7 @@
 """Cases at the edge of what the dual estimators accept, each against a direct computation."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from sklearn.model_selection import (
 
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning
+from lssvm.codes import Coding
 from lssvm.kernels import RBF, Laplacian, Precomputed
-from lssvm.tuning import GridSearch
+from lssvm.solvers import SMO, ConjugateGradient
+from lssvm.tuning import GridSearch, PathSearch
 
 rng = np.random.default_rng(0)
 X, new = rng.normal(size=(60, 3)), rng.normal(size=(11, 3))
@@ -44,7 +47,7 @@ def test_two_classes_under_a_given_code():
 @pytest.mark.parametrize("target", [binary, labels], ids=["two", "three"])
 def test_unknown_decoding_is_refused_by_fit(target):
     with pytest.raises(InvalidInputError, match="decoding"):
-        LSSVC(decoding="nearest").fit(X, target)
+        LSSVC(multiclass=Coding(decoding="nearest")).fit(X, target)
 
 
 def test_a_second_fit_forgets_the_first():
@@ -55,15 +58,19 @@ def test_a_second_fit_forgets_the_first():
     assert left == set()
 
 
-@pytest.mark.parametrize("solver", ["cholesky", "cg", "smo"])
+@pytest.mark.parametrize(
+    "solver",
+    ["cholesky", ConjugateGradient(tol=1e-9, preconditioner="nystrom"), SMO(tol=1e-9)],
+    ids=str,
+)
 def test_a_part_of_a_precomputed_matrix(solver):
     scale = 1.0 + np.arange(60)  # a diagonal that differs from row to row
     K, K_new = gram(X, X) * np.outer(scale, scale), gram(new, X) * scale
-    model = LSSVR(kernel="precomputed", solver=solver, tol=1e-9).fit(K, y, weight)
+    model = LSSVR(kernel="precomputed", solver=solver).fit(K, y, weight)
     kept = np.flatnonzero(weight)
     small = LSSVR(kernel="precomputed").fit(K[np.ix_(kept, kept)], y[kept], weight[kept])
     np.testing.assert_allclose(model.predict(K_new), small.predict(K_new[:, kept]), atol=1e-6)
-    pairs = LSSVC(kernel="precomputed", solver=solver, tol=1e-9).fit(gram(X, X), labels)
+    pairs = LSSVC(kernel="precomputed", solver=solver).fit(gram(X, X), labels)
     wanted = LSSVC(gamma=0.4).fit(X, labels).decision_function(new)
     np.testing.assert_allclose(pairs.decision_function(gram(new, X)), wanted, atol=1e-6)
 
@@ -118,13 +125,17 @@ class TestScoring:
         scores = cross_val_score(fixed, X, binary, cv=folds, scoring="f1")
         assert model.best_score_ == pytest.approx(scores.mean(), abs=1e-9)
 
-    @pytest.mark.parametrize("tuning", ["joint", "separate"])
+    @pytest.mark.parametrize("per_output", [False, True])
     @pytest.mark.parametrize(
         "options",
-        [{"targets": "fisher"}, {"class_weight": "balanced"}, {"targets": "fisher", "cv": "loo"}],
+        [
+            {"multiclass": Coding(targets="fisher")},
+            {"class_weight": "balanced"},
+            {"multiclass": Coding(targets="fisher"), "cv": "loo"},
+        ],
         ids=str,
     )
-    def test_classes_are_counted_in_the_training_rows(self, options, tuning):
+    def test_classes_are_counted_in_the_training_rows(self, options, per_output):
         """Folds that hold most rows of one class leave few of them to count."""
         uneven = np.flatnonzero((binary == 1) | (np.arange(60) % 3 == 0))
         A, c = X[uneven] + 0.8 * rng.normal(size=(len(uneven), 3)), binary[uneven]
@@ -132,7 +143,8 @@ class TestScoring:
         parts = np.array_split(order, len(c) if "cv" in options else 5)
         splits = [(np.setdiff1d(order, test), test) for test in parts]
         given = {"cv": splits, **options}
-        model = LSSVC("cv", gamma="cv", search=GRID, tuning=tuning, **given).fit(A, c)
+        search = replace(GRID, per_output=per_output)
+        model = LSSVC("cv", gamma="cv", search=search, **given).fit(A, c)
         fixed = LSSVC(np.ravel(model.C_)[0], gamma=np.ravel(model.gamma_)[0], **options)
         right = [fixed.fit(A[rows], c[rows]).predict(A[test]) == c[test] for rows, test in splits]
         row = np.ones(len(c))
@@ -200,7 +212,9 @@ def test_indefinite_matrices_are_tuned_without_a_warning():
 
 def test_separate_tuning_counts_the_rows_of_its_own_problem():
     pair = labels < 2
-    model = LSSVC("cv", gamma=0.4, cv="loo", multiclass="ovo", tuning="separate").fit(X, labels)
+    model = LSSVC(
+        "cv", gamma=0.4, cv="loo", multiclass="ovo", search=PathSearch(per_output=True)
+    ).fit(X, labels)
     alone = LSSVC("cv", gamma=0.4, cv="loo").fit(X[pair], labels[pair])
     column = int(np.flatnonzero(np.all(model.code_.matrix[:2] != 0, axis=0))[0])
     assert model.C_[column] == alone.C_

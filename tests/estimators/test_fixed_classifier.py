@@ -2,12 +2,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from tests.outputs import raw_outputs
 
 from lssvm import LSSVC
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.estimators.fixed_size import FixedSizeLSSVC
+from lssvm.kernels import Polynomial
 from lssvm.tuning import GridSearch
 
 
@@ -19,11 +22,16 @@ def data(n=180, classes=2, seed=0):
     return X, np.digitize(score, cuts)
 
 
-@pytest.mark.parametrize("options", [{"C": 3.0}, {"C": "cv", "cv": 3, "threshold": "cv"}], ids=str)
-def test_a_given_code_may_call_the_first_of_two_classes_plus(options):
+@pytest.mark.parametrize(
+    ("options", "threshold"), [({"C": 3.0}, "zero"), ({"C": "cv", "cv": 3}, "cv")], ids=str
+)
+def test_a_given_code_may_call_the_first_of_two_classes_plus(options, threshold):
     X, y = data()
-    plain = FixedSizeLSSVC(60, gamma=0.2, **options).fit(X, y)
-    turned = FixedSizeLSSVC(60, gamma=0.2, multiclass=[[1], [-1]], **options).fit(X, y)
+    plain, turned = (
+        FixedSizeLSSVC(60, gamma=0.2, multiclass=Coding(code, threshold=threshold), **options)
+        for code in ("auto", [[1], [-1]])
+    )
+    plain.fit(X, y), turned.fit(X, y)
     assert turned.score(X, y) > 0.8
     np.testing.assert_allclose(turned.decision_function(X), plain.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(turned.predict_proba(X), plain.predict_proba(X), atol=1e-6)
@@ -35,10 +43,10 @@ def test_a_given_code_may_call_the_first_of_two_classes_plus(options):
     [
         {"multiclass": "ovo"},
         {"multiclass": "ova"},
-        {"multiclass": "ova", "targets": "fisher"},
-        {"multiclass": "ovo", "targets": (1.0, 2.0), "class_weight": "balanced"},
+        {"multiclass": Coding("ova", targets="fisher")},
+        {"multiclass": Coding("ovo", targets=(1.0, 2.0)), "class_weight": "balanced"},
         {"multiclass": "ova", "class_weight": {1: 3.0}},
-        {"multiclass": "ova", "class_weight": "balanced", "targets": "fisher"},
+        {"multiclass": Coding("ova", targets="fisher"), "class_weight": "balanced"},
     ],
     ids=str,
 )
@@ -101,7 +109,7 @@ def test_a_pair_is_a_model_of_its_two_classes():
     [
         {},
         {"multiclass": "ova"},
-        {"multiclass": "ova", "targets": "fisher", "class_weight": "balanced"},
+        {"multiclass": Coding("ova", targets="fisher"), "class_weight": "balanced"},
     ],
     ids=str,
 )
@@ -214,10 +222,11 @@ def skewed(n=600, classes=2, seed=0):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_threshold_by_cross_validation(classes):
     X, y = skewed(classes=classes)
-    kernel = {"kernel": "poly", "degree": 1, "coef0": 0.0, "gamma": 1.0}
+    kernel = {"kernel": Polynomial(degree=1, coef0=0.0), "gamma": 1.0}
     options = kernel | {"multiclass": "ovo", "random_state": 0}
     plain = FixedSizeLSSVC(**options).fit(X[:300], y[:300])
-    moved = FixedSizeLSSVC(threshold="cv", **options).fit(X[:300], y[:300])
+    moved = clone(plain).set_params(multiclass=Coding("ovo", threshold="cv"))
+    moved.fit(X[:300], y[:300])
     np.testing.assert_array_equal(plain.threshold_, 0.0)
     assert np.any(moved.threshold_ != 0)
     np.testing.assert_allclose(moved.intercept_, plain.intercept_ - moved.threshold_)
@@ -235,13 +244,17 @@ def test_threshold_by_cross_validation(classes):
 
 def test_threshold_needs_out_of_fold_outputs():
     X, y = skewed(100)
-    for options in ({"C": 1.0, "gamma": 0.1}, {"calibration": None}, {"reduction": "spfs"}):
-        model = FixedSizeLSSVC(20, threshold="cv", **options)
+    for options in (
+        {"C": 1.0, "gamma": 0.1},
+        {"multiclass": Coding(threshold="cv", calibration=None)},
+        {"reduction": "spfs"},
+    ):
+        model = FixedSizeLSSVC(20, **{"multiclass": Coding(threshold="cv")} | options)
         with pytest.raises(InvalidInputError, match="threshold='cv' needs"):
             model.fit(X, y)
         assert not hasattr(model, "dual_coef_")
     with pytest.raises(InvalidInputError, match="threshold='best'"):
-        FixedSizeLSSVC(20, threshold="best").fit(X, y)
+        FixedSizeLSSVC(20, multiclass=Coding(threshold="best")).fit(X, y)
 
 
 @pytest.mark.parametrize("multiclass", ["auto", "ova"])
@@ -260,7 +273,11 @@ def test_classes_may_come_with_later_rows(multiclass):
 def test_classes_that_cannot_come_later_are_refused():
     X, y = data(300, classes=3)
     some = y != y[0]
-    for options in ({"multiclass": "ovo"}, {"class_weight": "balanced"}, {"targets": "fisher"}):
+    for options in (
+        {"multiclass": "ovo"},
+        {"class_weight": "balanced"},
+        {"multiclass": Coding(targets="fisher")},
+    ):
         with pytest.raises(InvalidInputError, match="The first rows have none of the classes"):
             FixedSizeLSSVC(10, **options).partial_fit(X[some], y[some], classes=np.unique(y))
     with pytest.raises(InvalidInputError, match="not among classes"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm.codes import Coding
 from lssvm.data.folds import DistinctRows, hash_rows
 from lssvm.fitting.fixed_settings import SELECTED_FROM
 
@@ -44,7 +45,9 @@ def test_prototypes_of_many_rows_are_rows_and_show_every_class():
     X = rng.standard_normal((n, 2))
     y = np.where(X[:, 0] > 0, "many", "more")
     y[:30] = "rare"
-    model = FixedSizeLSSVC(30, C=1.0, gamma=0.5, multiclass="ova", random_state=0, calibration=None)
+    model = FixedSizeLSSVC(
+        30, C=1.0, gamma=0.5, multiclass=Coding("ova", calibration=None), random_state=0
+    )
     model.fit(X, y)
     assert np.array_equal(X[model.support_], model.prototypes_)
     assert np.any(y[model.support_] == "rare")
@@ -64,7 +67,7 @@ def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatc
 
 @pytest.mark.parametrize("kind", [FixedSizeLSSVC, FixedSizeLSSVR])
 def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
-    monkeypatch.setattr("lssvm.fitting.fixed_settings.SELECTED_FROM", 300)
+    monkeypatch.setattr("lssvm.fitting.fixed_size.SELECTED_FROM", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 2))
     X[::4] = 0.0  # their hash is the smallest there is

@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, cross_val_
 from lssvm import LSSVR, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
 from lssvm.estimators.fixed_size import FixedSizeLSSVR
+from lssvm.kernels import Polynomial
 from lssvm.tuning import GridSearch, PathSearch
 
 
@@ -17,11 +18,11 @@ def data(n=150, d=4, seed=0):
     return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "matern"])
+@pytest.mark.parametrize("kernel", ["rbf", Polynomial(degree=2), "laplacian", "matern"], ids=str)
 def test_all_rows_as_prototypes_is_the_dual_model(kernel):
     X, y = data()
     s = np.random.default_rng(1).random(len(X)) + 0.1
-    options = {"C": 3.0, "gamma": 0.2, "kernel": kernel, "degree": 2}
+    options = {"C": 3.0, "gamma": 0.2, "kernel": kernel}
     fixed = FixedSizeLSSVR(len(X), **options).fit(X, y, s)
     dual = LSSVR(solver="cholesky", **options).fit(X, y, s)
     new = data(50, seed=2)[0]
@@ -205,7 +206,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far_where_that_is_asked_for(monkey
             if len(seen) == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators.callbacks.Progress", Stopping)
+    monkeypatch.setattr("lssvm.estimators.base.Progress", Stopping)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = FixedSizeLSSVR(20, search=PathSearch(on_interrupt="keep")).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
@@ -222,7 +223,7 @@ def test_an_interrupted_fit_raises_and_leaves_an_unfitted_model(monkeypatch):
         def __call__(self, event):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators.callbacks.Progress", Stopping)
+    monkeypatch.setattr("lssvm.estimators.base.Progress", Stopping)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(Exception, match="not fitted"):
@@ -241,7 +242,7 @@ def test_an_interruption_ends_the_loop_of_a_cross_validation(cls, monkeypatch):
         def __call__(self, event):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("lssvm.estimators.callbacks.Progress", Stopping)
+    monkeypatch.setattr("lssvm.estimators.base.Progress", Stopping)
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(cls(C="cv", gamma="cv", cv=3), X, y, cv=4, error_score=0.0)
     assert len(fits) == 1

@@ -7,6 +7,7 @@ import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.solvers.reweighting import residual_scale
 from lssvm.tuning import PathSearch, Space
 
@@ -37,7 +38,13 @@ def test_a_checkpoint_of_another_regressor_is_refused(first, then, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "then", [{"C": 100.0}, {"decoding": "loss"}, {"class_weight": {0: 9.0}}, {"multiclass": "ova"}]
+    "then",
+    [
+        {"C": 100.0},
+        {"multiclass": Coding(decoding="loss")},
+        {"class_weight": {0: 9.0}},
+        {"multiclass": "ova"},
+    ],
 )
 def test_a_checkpoint_of_another_classifier_is_refused(then, tmp_path):
     X, y = rows(classes=3)
@@ -57,7 +64,7 @@ def test_balanced_weights_move_the_threshold_as_equal_ones_by_class_do():
     y = (y == 3).astype(int)
     count = np.bincount(y)
     weights = {c: len(y) / (2.0 * count[c]) for c in (0, 1)}
-    options = {"kernel": "linear", "threshold": "cv"}
+    options = {"kernel": "linear", "multiclass": Coding(threshold="cv")}
     balanced = FixedSizeLSSVC(class_weight="balanced", **options).fit(X, y)
     given = FixedSizeLSSVC(class_weight=weights, **options).fit(X, y)
     np.testing.assert_allclose(balanced.threshold_, given.threshold_, atol=1e-10)
@@ -68,9 +75,13 @@ def test_a_threshold_that_cannot_be_moved_is_refused_before_the_fit(monkeypatch)
     monkeypatch.setattr(
         "lssvm.estimators.fixed_size.fit_fixed_size", lambda *_: pytest.fail("was fitted")
     )
-    for options in ({"C": 1.0, "gamma": 1.0}, {"scoring": "gcv"}, {"calibration": None}):
+    for options in (
+        {"C": 1.0, "gamma": 1.0},
+        {"scoring": "gcv"},
+        {"multiclass": Coding(threshold="cv", calibration=None)},
+    ):
         with pytest.raises(InvalidInputError, match="threshold='cv' needs"):
-            FixedSizeLSSVC(10, threshold="cv", **options).fit(X, y)
+            FixedSizeLSSVC(10, **{"multiclass": Coding(threshold="cv")} | options).fit(X, y)
 
 
 def test_rows_that_were_never_learned_are_named_where_it_shows():
@@ -84,7 +95,7 @@ def test_rows_that_were_never_learned_are_named_where_it_shows():
 
 def test_an_update_that_ends_in_its_last_step_changes_nothing(monkeypatch):
     X, y = rows(classes=2)
-    model = FixedSizeLSSVC(10, gamma=0.3, threshold="cv", kernel="rbf").fit(X, y)
+    model = FixedSizeLSSVC(10, gamma=0.3, multiclass=Coding(threshold="cv"), kernel="rbf").fit(X, y)
     before = copy.deepcopy(model)
 
     def stop(*_):
@@ -177,6 +188,6 @@ def test_a_pair_that_no_fold_tests_takes_the_C_of_the_others():
     grid = Space().C_grid(60)
     assert C[0] == grid[np.abs(np.log(grid) - np.log(C[1:]).mean()).argmin()]
     for model in (FixedSizeLSSVC(20, **options), LSSVC(**options)):
-        model.set_params(tuning="separate")
+        model.set_params(search=PathSearch(per_output=True))
         with pytest.raises(InvalidInputError, match="no rows of the binary problem of output 0"):
             model.fit(X, y)

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
+from lssvm.codes import Coding
 from lssvm.data import Block
 from lssvm.data.prepare import survey
 from lssvm.kernels import RBF
@@ -83,7 +84,7 @@ def test_files_of_every_kind_give_the_model_of_the_arrays(kind, tmp_path, small_
         {"multiclass": "ovo"},
         {"multiclass": "ova"},
         {"multiclass": "ova", "class_weight": "balanced"},
-        {"multiclass": "ovo", "class_weight": "balanced", "targets": "fisher"},
+        {"multiclass": Coding("ovo", targets="fisher"), "class_weight": "balanced"},
         {"multiclass": "moc", "class_weight": {"low": 3.0}},
         {"multiclass": "ova", "scoring": "balanced_accuracy"},
     ],

@@ -14,6 +14,7 @@ from tests.oracles.greedy import bordered_solve, leave_one_out
 
 from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm.codes import Coding
 from lssvm.fitting.greedy import C_GRID, GreedyCalibrationData, GreedyDetails
 from lssvm.fitting.record import Resources
 from lssvm.kernels import Matern
@@ -206,7 +207,7 @@ class TestInput:
         with pytest.raises(InvalidInputError, match="below 1"):
             GreedyLSSVC(epsilon=1.0).fit(X, binary)
         with pytest.raises(InvalidInputError, match="decoding"):
-            GreedyLSSVC(decoding="votes").fit(X, labels)
+            GreedyLSSVC(multiclass=Coding(decoding="votes")).fit(X, labels)
 
     def test_memory_warns(self):
         with pytest.warns(ConvergenceWarning, match="memory_budget"):
@@ -297,10 +298,10 @@ class TestRecord:
         assert not hasattr(model, "record_") and not hasattr(model, "support_")
 
     def test_probabilities_need_what_was_left_out(self):
-        bare = GreedyLSSVC(5.0, calibration=None).fit(X, labels)
+        bare = GreedyLSSVC(5.0, multiclass=Coding(calibration=None)).fit(X, labels)
         assert not hasattr(bare, "predict_proba")
         with pytest.raises(InvalidInputError, match="calibration=None"):
-            bare.set_params(calibration="auto").predict_proba(new)
+            bare.set_params(multiclass=Coding(calibration="auto")).predict_proba(new)
 
 
 class TestChoiceOfC:

@@ -11,6 +11,7 @@ import lssvm.estimators.opening as scan_opening
 import lssvm.fitting.fixed_size as recipe
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, MemoryBudgetError
+from lssvm.codes import Coding
 from lssvm.solvers import PCG
 
 N = 1200
@@ -102,7 +103,7 @@ def test_tuning_is_that_of_fewer_prototypes(monkeypatch):
     shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert np.mean(model.classes_[shares.argmax(axis=1)] == label) > 0.8
-    moved = clone(model).set_params(threshold="cv").fit(X, label)
+    moved = clone(model).set_params(multiclass=Coding(threshold="cv")).fit(X, label)
     assert moved.threshold_.any() and moved.score(X, label) > 0.8
 
 

@@ -11,6 +11,7 @@ from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import scan
 from lssvm.estimators import opening as scan_opening
+from lssvm.kernels import MetricKernel
 
 MODELS: dict[str, Any] = {
     "LSSVC": lambda **more: LSSVC("cv", gamma="cv", cv=3, **more),
@@ -43,7 +44,7 @@ def by_hand(rows: Any, A: Any) -> Any:
 @pytest.mark.parametrize("name", list(MODELS))
 def test_an_array_is_the_fit_to_mapped_inputs(name: str, A: Any) -> None:
     y = target(name)
-    model = MODELS[name](metric=A).fit(X, y)
+    model = MODELS[name](kernel=MetricKernel("rbf", A)).fit(X, y)
     plain = MODELS[name]().fit(by_hand(X, A), y)
     np.testing.assert_allclose(outputs(model, NEW), outputs(plain, by_hand(NEW, A)), rtol=1e-9)
     assert model.C_ == plain.C_ and model.gamma_ == plain.gamma_
@@ -68,7 +69,9 @@ def test_rows_that_are_read_in_blocks(
     y = np.tile(target(name), 12)
     use: dict[str, Any] = {"C": 10.0, "gamma": 0.3, "selection": rows[:20]}
     kind = {"FixedSizeLSSVC": FixedSizeLSSVC, "FixedSizeLSSVR": FixedSizeLSSVR}[name]
-    model = kind(20, metric=A, **use).fit(scan(rows, target=y, standardise=False))
+    model = kind(20, kernel=MetricKernel("rbf", A), **use).fit(
+        scan(rows, target=y, standardise=False)
+    )
     use["selection"] = by_hand(rows[:20], A)
     plain = kind(20, **use).fit(scan(by_hand(rows, A), target=y, standardise=False))
     np.testing.assert_allclose(outputs(model, NEW), outputs(plain, by_hand(NEW, A)), rtol=1e-7)
@@ -80,7 +83,9 @@ def test_rows_that_are_read_in_blocks(
 
 
 def test_rows_are_added_and_forgotten() -> None:
-    model = FixedSizeLSSVR(20, metric=FULL, C=10.0, gamma=0.3).fit(X[:80], VALUES[:80])
+    model = FixedSizeLSSVR(20, kernel=MetricKernel("rbf", FULL), C=10.0, gamma=0.3).fit(
+        X[:80], VALUES[:80]
+    )
     before = model.predict(NEW)
     model.partial_fit(X[80:], VALUES[80:])
     assert np.abs(model.predict(NEW) - before).max() > 1e-4
@@ -99,9 +104,9 @@ def problem(n: int) -> tuple[Any, Any]:
 def test_irrelevant_columns(kernel: str, shape: str) -> None:
     rows, y = problem(700)
     train, test = slice(300), slice(300, None)
-    use: dict[str, Any] = {"gamma": "cv", "cv": 3, "kernel": kernel}
-    plain = LSSVR("cv", **use).fit(rows[train], y[train])
-    model = LSSVR("cv", metric=shape, **use).fit(rows[train], y[train])
+    plain = LSSVR("cv", gamma="cv", cv=3, kernel=kernel).fit(rows[train], y[train])
+    model = LSSVR("cv", gamma="cv", cv=3, kernel=MetricKernel(kernel, shape))
+    model.fit(rows[train], y[train])
     errors = [np.mean((m.predict(rows[test]) - y[test]) ** 2) for m in (plain, model)]
     assert errors[1] < 0.6 * errors[0]
     weights = model.metric_ if shape == "diagonal" else model.metric_.diagonal()
@@ -112,7 +117,7 @@ def test_many_rows_and_classes() -> None:
     rows, y = problem(4000)
     labels, train, test = np.digitize(y, [-0.3, 0.3]), slice(3000), slice(3000, None)
     scores = [
-        FixedSizeLSSVC(60, metric=m, cv=3)
+        FixedSizeLSSVC(60, kernel=MetricKernel("rbf", m), cv=3)
         .fit(rows[train], labels[train])
         .score(rows[test], labels[test])
         for m in (None, "diagonal")
@@ -123,7 +128,7 @@ def test_many_rows_and_classes() -> None:
 def test_a_full_metric_does_not_see_rotations() -> None:
     rows, y = problem(500)
     Q = np.linalg.qr(np.random.default_rng(2).normal(size=(12, 12)))[0]
-    use: dict[str, Any] = {"C": 30.0, "gamma": 0.1, "metric": "full"}
+    use: dict[str, Any] = {"C": 30.0, "gamma": 0.1, "kernel": MetricKernel("rbf", "full")}
     model = LSSVR(**use).fit(rows[:400], y[:400])
     turned = LSSVR(**use).fit(rows[:400] @ Q, y[:400])
     assert not np.allclose(model.metric_, np.eye(12), atol=0.1)
@@ -133,7 +138,9 @@ def test_a_full_metric_does_not_see_rotations() -> None:
 
 def test_noise_has_no_metric() -> None:
     random = np.random.default_rng(3)
-    model = LSSVR(metric="full").fit(random.normal(size=(150, 5)), random.normal(size=150))
+    model = LSSVR(kernel=MetricKernel("rbf", "full")).fit(
+        random.normal(size=(150, 5)), random.normal(size=150)
+    )
     np.testing.assert_array_equal(model.metric_, np.eye(5))
 
 
@@ -141,7 +148,11 @@ def test_noise_has_no_metric() -> None:
 @pytest.mark.parametrize("A", [SCALES, FULL, "diagonal"], ids=["diagonal", "full", "learned"])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_files(name: str, A: Any, keep: str, tmp_path: Any) -> None:
-    model = MODELS[name](metric=A).set_params(C=10.0, gamma=0.3).fit(X, target(name))
+    model = (
+        MODELS[name](kernel=MetricKernel("rbf", A))
+        .set_params(C=10.0, gamma=0.3)
+        .fit(X, target(name))
+    )
     path = tmp_path / "model.lssvm"
     save(model, path, keep=keep)
     again = load(path)
@@ -155,7 +166,11 @@ def test_onnx(name: str, A: Any) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     from lssvm.onnx import to_onnx
 
-    model = MODELS[name](metric=A).set_params(C=10.0, gamma=0.3).fit(X, target(name))
+    model = (
+        MODELS[name](kernel=MetricKernel("rbf", A))
+        .set_params(C=10.0, gamma=0.3)
+        .fit(X, target(name))
+    )
     regresses = name.endswith("R")
     proto = to_onnx(model, interval=0.9 if regresses else None)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
@@ -168,7 +183,7 @@ def test_onnx(name: str, A: Any) -> None:
 
 @pytest.mark.parametrize("A", [SCALES, FULL], ids=["diagonal", "full"])
 def test_explanations_are_of_the_inputs(A: Any) -> None:
-    model = LSSVR(C=10.0, gamma=0.3, metric=A).fit(X, VALUES)
+    model = LSSVR(C=10.0, gamma=0.3, kernel=MetricKernel("rbf", A)).fit(X, VALUES)
     found = model.explain(NEW[:3])
     total = found.values.sum(axis=1) + found.base_values
     np.testing.assert_allclose(total, model.predict(NEW[:3]), atol=1e-6)
@@ -178,25 +193,25 @@ def test_explanations_are_of_the_inputs(A: Any) -> None:
 def test_sparse_rows() -> None:
     from scipy.sparse import csr_matrix
 
-    model = LSSVR(metric=SCALES).fit(csr_matrix(X), VALUES)
+    model = LSSVR(kernel=MetricKernel("rbf", SCALES)).fit(csr_matrix(X), VALUES)
     plain = LSSVR(gamma=model.gamma_).fit(X * SCALES, VALUES)
     np.testing.assert_allclose(model.predict(csr_matrix(NEW)), plain.predict(NEW * SCALES))
     with pytest.raises(InvalidInputError, match="sparse rows dense"):
-        LSSVR(metric="full").fit(csr_matrix(X), VALUES)
+        LSSVR(kernel=MetricKernel("rbf", "full")).fit(csr_matrix(X), VALUES)
 
 
 @pytest.mark.parametrize(
     ("more", "match"),
     [
-        ({"metric": "diagonal", "gamma": "ard"}, "both scale the features"),
-        ({"metric": "full", "kernel": "precomputed"}, "no gradients"),
-        ({"metric": "full", "kernel": lambda X, Z: X @ Z.T}, "no gradients"),
-        ({"metric": "round"}, "not known"),
-        ({"metric": np.ones(3)}, "X has 4 features"),
-        ({"metric": np.ones((4, 3))}, "not usable"),
-        ({"metric": np.zeros(4)}, "not usable"),
-        ({"metric": np.array([1.0, np.nan, 1.0, 1.0])}, "not usable"),
-        ({"metric": {"a": 1}}, "not usable"),
+        ({"kernel": MetricKernel("rbf", "diagonal"), "gamma": "ard"}, "both scale the features"),
+        ({"kernel": MetricKernel("precomputed", "full")}, "no gradients"),
+        ({"kernel": MetricKernel(lambda X, Z: X @ Z.T, "full")}, "no gradients"),
+        ({"kernel": MetricKernel("rbf", "round")}, "not known"),
+        ({"kernel": MetricKernel("rbf", np.ones(3))}, "X has 4 features"),
+        ({"kernel": MetricKernel("rbf", np.ones((4, 3)))}, "not usable"),
+        ({"kernel": MetricKernel("rbf", np.zeros(4))}, "not usable"),
+        ({"kernel": MetricKernel("rbf", np.array([1.0, np.nan, 1.0, 1.0]))}, "not usable"),
+        ({"kernel": MetricKernel("rbf", {"a": 1})}, "not usable"),
     ],
 )
 def test_what_is_refused(more: dict[str, Any], match: str) -> None:

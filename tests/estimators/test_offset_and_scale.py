@@ -7,6 +7,7 @@ from sklearn.model_selection import KFold
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVR, load, save, scan
 from lssvm._core.errors import NumericalWarning
+from lssvm.tuning import PathSearch
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, (400, 2))
@@ -48,7 +49,7 @@ def test_an_offset_of_the_targets_changes_nothing(options, rows):
 
 
 def test_an_offset_with_separate_tuning_of_several_targets():
-    options = {"n_prototypes": 40, "cv": 5, "tuning": "separate"}
+    options = {"n_prototypes": 40, "cv": 5, "search": PathSearch(per_output=True)}
     Y, far = np.column_stack([y, X[:, 1] ** 2 + y]), np.array([OFFSET, -300.0])
     Y = np.round(Y * 2**20) / 2**20
     plain = FixedSizeLSSVR(**options).fit(X, Y)

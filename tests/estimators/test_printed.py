@@ -1,5 +1,7 @@
 """What the papers print, as options of the estimators, against plain NumPy from their text."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
@@ -9,10 +11,11 @@ from tests.oracles import greedy as greedy_oracle
 from tests.oracles import prototypes as prototypes_oracle
 
 import lssvm
-from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.data.folds import hash_rows
-from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
+from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds
 
 
 def numbers(n=120, seed=0):
@@ -72,7 +75,7 @@ def test_penalised_bias_is_equation_7(C, weighted):
 @pytest.mark.parametrize("targets", ["label", "fisher"])
 def test_penalised_bias_of_classes(multiclass, targets):
     X, y = classes()
-    options = {"multiclass": multiclass, "targets": targets, "fit_intercept": "penalised"}
+    options = {"multiclass": Coding(multiclass, targets=targets), "fit_intercept": "penalised"}
     model = FixedSizeLSSVC(selection=X[:12], C=2.0, gamma=0.5, **options).fit(X, y)
     for j, column in enumerate(model.code_.matrix.T):
         used = np.flatnonzero(column[y])
@@ -86,12 +89,28 @@ def test_penalised_bias_of_classes(multiclass, targets):
         np.testing.assert_allclose(outputs, expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_a_bias_all_rows_as_prototypes_are_the_dual_model(weighted):
+    X, y = numbers()
+    s = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else None
+    options = {"C": 2.0, "gamma": 0.3, "fit_intercept": False}
+    fixed = FixedSizeLSSVR(selection=X, **options).fit(X, y, s)
+    dual = LSSVR(**options).fit(X, y, s)
+    new = numbers(30, seed=5)[0]
+    assert fixed.intercept_ == 0.0
+    np.testing.assert_allclose(fixed.predict(new), dual.predict(new), atol=1e-6)
+
+
+BIASES = pytest.mark.parametrize("bias", ["penalised", False])
+
+
+@BIASES
 @pytest.mark.parametrize("solver", ["cholesky", "eigen", "tridiagonal"])
 @pytest.mark.parametrize("multiclass", ["ova", "ovo"])
-def test_penalised_bias_is_tuned_by_refits_with_it(multiclass, solver):
+def test_bound_bias_is_tuned_by_refits_with_it(multiclass, solver, bias):
     X, y = classes()
     cv = StratifiedKFold(4, shuffle=True, random_state=0)
-    options = {"selection": X[:12], "multiclass": multiclass, "fit_intercept": "penalised"}
+    options = {"selection": X[:12], "multiclass": multiclass, "fit_intercept": bias}
     search = GridSearch([0.05, 2.0, 50.0], [0.5])
     C = "cv" if multiclass == "ova" else 2.0
     model = FixedSizeLSSVC(C=C, cv=cv, search=search, solver=solver, **options).fit(X, y)
@@ -103,9 +122,10 @@ def test_penalised_bias_is_tuned_by_refits_with_it(multiclass, solver):
             assert results[f"split{v}_test_score"][i] == pytest.approx(score)
 
 
-def test_penalised_bias_follows_rows_that_come_and_go_on_any_engine(tmp_path):
+@BIASES
+def test_bound_bias_follows_rows_that_come_and_go_on_any_engine(tmp_path, bias):
     X, y = classes(k=2)
-    options = {"selection": X[:12], "C": 0.05, "gamma": 0.5, "fit_intercept": "penalised"}
+    options = {"selection": X[:12], "C": 0.05, "gamma": 0.5, "fit_intercept": bias}
     whole = FixedSizeLSSVC(12, **options).fit(X, y)
     grown = FixedSizeLSSVC(12, **options).fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
     np.testing.assert_allclose(grown.decision_function(X), whole.decision_function(X), atol=1e-9)
@@ -125,21 +145,22 @@ def test_penalised_bias_follows_rows_that_come_and_go_on_any_engine(tmp_path):
     np.testing.assert_allclose(again.decision_function(X), both.decision_function(X), atol=1e-8)
 
 
-def test_penalised_bias_refuses_what_has_a_free_one():
+@BIASES
+def test_bound_bias_refuses_what_has_a_free_one(bias):
     X, y = numbers()
     for options in ({"reduction": "spfs"}, {"loss": "huber"}, {"scoring": "gcv", "C": "cv"}):
-        asked = {"C": 1.0, "gamma": 0.3, "fit_intercept": "penalised"} | options
+        asked = {"C": 1.0, "gamma": 0.3, "fit_intercept": bias} | options
         with pytest.raises(InvalidInputError, match="free bias"):
             FixedSizeLSSVR(20, **asked).fit(X, y)
-    fixed = {"C": 1.0, "gamma": 0.3, "fit_intercept": "penalised"}
+    fixed = {"C": 1.0, "gamma": 0.3, "fit_intercept": bias}
     with pytest.raises(InvalidInputError, match="moments"):
         FixedSizeLSSVR(20, **fixed, solver="pcg").fit(X, y)
     with pytest.raises(InvalidInputError, match="several rows"):
-        FixedSizeLSSVR(20, gamma=0.3, cv="loo", fit_intercept="penalised").fit(X, y)
+        FixedSizeLSSVR(20, gamma=0.3, cv="loo", fit_intercept=bias).fit(X, y)
     with pytest.raises(InvalidInputError, match="no posterior"):
         FixedSizeLSSVR(20, **fixed).fit(X, y).predict(X, return_std=True)
     with pytest.raises(InvalidInputError, match="penalised"):
-        FixedSizeLSSVR(20, C=1.0, gamma=0.3, fit_intercept=False).fit(X, y)
+        FixedSizeLSSVR(20, C=1.0, gamma=0.3, fit_intercept="none").fit(X, y)
 
 
 # -- a (C, gamma) for every binary problem, eq. (3.13) of [Suykens2002] ----------------------------
@@ -153,10 +174,9 @@ SQUARES = "neg_mean_squared_error"
 def test_every_problem_is_tuned_by_refits_of_its_own_rows(multiclass, by_error):
     X, y = classes(n=150, seed=3)
     cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
-    model = FixedSizeLSSVC(
-        selection=X[:15], multiclass=multiclass, tuning="separate", cv=cv,
-        search=GridSearch(CS, GAMMAS), scoring=None if by_error else SQUARES,
-    ).fit(X, y)  # fmt: skip
+    search, scoring = GridSearch(CS, GAMMAS, per_output=True), None if by_error else SQUARES
+    options = {"selection": X[:15], "cv": cv, "search": search, "scoring": scoring}
+    model = FixedSizeLSSVC(multiclass=multiclass, **options).fit(X, y)
     k = model.code_.n_problems
     assert len(model.tuning_result_) == k
     Cs, gammas = np.broadcast_to(model.C_, k), np.broadcast_to(model.gamma_, k)
@@ -188,32 +208,43 @@ def test_problems_that_differ_get_different_parameters():
     X = rng.uniform(-2, 2, size=(400, 2))
     y = np.where(X[:, 1] > 0.5, 0, 1 + (np.sin(6 * X[:, 0]) > 0))
     options = {"multiclass": [[1, 0], [-1, 1], [-1, -1]], "cv": 5, "random_state": 0}
-    model = FixedSizeLSSVC(80, tuning="separate", scoring=SQUARES, **options).fit(X, y)
+    model = FixedSizeLSSVC(80, search=PathSearch(per_output=True), scoring=SQUARES, **options).fit(
+        X, y
+    )
     plane, stripes = model.gamma_
     assert stripes > 1.2 * plane
     assert model.score(X, y) > 0.9
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    with pytest.raises(InvalidInputError, match="separate"):
+    with pytest.raises(InvalidInputError, match="per_output"):
         model.partial_fit(X[:5], y[:5])
 
 
 def test_annealing_searches_both_parameters_of_every_problem():
     X, y = classes(n=120)
     search = CoupledAnnealing(starters=3, evaluations=18, simplex=8)
-    model = FixedSizeLSSVC(25, multiclass="ovo", tuning="separate", cv=4, search=search).fit(X, y)
+    model = FixedSizeLSSVC(25, multiclass="ovo", cv=4, search=replace(search, per_output=True)).fit(
+        X, y
+    )
     for result in model.tuning_result_:
         assert len(np.unique(result.cv_results["param_C"])) > 10
         assert len(np.unique(result.cv_results["param_gamma"])) > 10
     assert len(set(model.C_.tolist())) > 1
 
 
-@pytest.mark.parametrize("options", [{}, {"targets": "fisher", "class_weight": "balanced"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"multiclass": "ovo"},
+        {"multiclass": Coding("ovo", targets="fisher"), "class_weight": "balanced"},
+    ],
+    ids=str,
+)
 def test_separate_tuning_is_the_same_on_every_engine(options, tmp_path):
     pd, strict = pytest.importorskip("pandas"), pytest.importorskip("array_api_strict")
     X, y = classes(n=200)
-    settings = options | {"selection": X[:15], "tuning": "separate", "cv": 4, "multiclass": "ovo"}
-    settings["search"] = GridSearch(CS, GAMMAS)
+    search = GridSearch(CS, GAMMAS, per_output=True)
+    settings = options | {"selection": X[:15], "search": search, "cv": 4}
     host = FixedSizeLSSVC(15, **settings).fit(X, y)
     there = FixedSizeLSSVC(15, **settings | {"selection": np.arange(15)})
     there.fit(strict.asarray(X), strict.asarray(y))
@@ -238,10 +269,9 @@ def test_leaving_rows_out_one_by_one_and_several_targets():
     folds = [(np.setdiff1d(np.arange(60), test), test) for test in single]
     model = FixedSizeLSSVC(
         selection=X[:10],
-        tuning="separate",
         cv="loo",
         multiclass="ovo",
-        search=GridSearch(CS, [0.5]),
+        search=GridSearch(CS, [0.5], per_output=True),
         scoring=SQUARES,
     ).fit(X, y)
     for j, column in enumerate(model.code_.matrix.T):
@@ -254,11 +284,11 @@ def test_leaving_rows_out_one_by_one_and_several_targets():
 
     X, y = numbers(150)
     Y = np.column_stack([y, np.sin(9 * X[:, 0])])
-    both = FixedSizeLSSVR(60, tuning="separate", cv=5, random_state=0).fit(X, Y)
+    both = FixedSizeLSSVR(60, search=PathSearch(per_output=True), cv=5, random_state=0).fit(X, Y)
     alone = [FixedSizeLSSVR(60, cv=5, random_state=0).fit(X, Y[:, j]) for j in range(2)]
     np.testing.assert_allclose(both.gamma_, [model.gamma_ for model in alone], rtol=1e-12)
     np.testing.assert_allclose(both.predict(X)[:, 1], alone[1].predict(X), atol=1e-6)
-    with pytest.raises(InvalidInputError, match="separate"):
+    with pytest.raises(InvalidInputError, match="per_output"):
         both.predict(X, return_std=True)
 
 
@@ -270,16 +300,18 @@ def test_leaving_rows_out_one_by_one_and_several_targets():
 )  # fmt: skip
 def test_separate_tuning_refuses_what_tunes_all_outputs_together(options):
     X, y = classes(n=60)
-    with pytest.raises(InvalidInputError, match="separate"):
-        FixedSizeLSSVC(**{"n_prototypes": 10, "tuning": "separate"} | options).fit(X, y)
+    with pytest.raises(InvalidInputError, match="per_output"):
+        FixedSizeLSSVC(**{"n_prototypes": 10, "search": PathSearch(per_output=True)} | options).fit(
+            X, y
+        )
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "moc"])
 def test_the_dual_model_tunes_problems_by_error_or_squared_error(multiclass):
     X, y = classes(n=90)
     cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
-    options = {"multiclass": multiclass, "tuning": "separate", "cv": cv}
-    search = GridSearch(CS, GAMMAS)
+    options = {"multiclass": multiclass, "cv": cv}
+    search = GridSearch(CS, GAMMAS, per_output=True)
     model = LSSVC("cv", gamma="cv", search=search, scoring=SQUARES, **options).fit(X, y)
     k = model.code_.n_problems
     for j, column in enumerate(model.code_.matrix.T):
@@ -289,7 +321,7 @@ def test_the_dual_model_tunes_problems_by_error_or_squared_error(multiclass):
         chosen = np.broadcast_to(model.C_, k)[j], np.broadcast_to(model.gamma_, k)[j]
         assert chosen == (CS[b], GAMMAS[a])
     with pytest.raises(InvalidInputError, match="squared error"):
-        LSSVC("cv", gamma="cv", scoring="f1_macro", **options).fit(X, y)
+        LSSVC("cv", gamma="cv", search=search, scoring="f1_macro", **options).fit(X, y)
 
 
 # -- the width of greedy models by cross-validation, [Jiao2007, section VII-C] ---------------------
@@ -317,6 +349,45 @@ def test_gamma_of_a_greedy_model_is_tuned_by_growing_in_every_fold(C):
         )
     assert model.best_score_ >= results["mean_test_score"].max() - 0.06
     assert model.predict_proba(X).shape == (80, 2)
+
+
+@pytest.mark.parametrize("C, gamma", [(4.0, 0.7), ("cv", 0.7), (4.0, "cv")])
+@pytest.mark.parametrize("open_one", ["epsilon", "max_support"])
+def test_epsilon_and_size_of_a_greedy_model_are_tuned_by_growing_in_every_fold(open_one, C, gamma):
+    X, y = classes(n=70, k=2, seed=1)
+    cv = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    stop = {"epsilon": 0.4} | {open_one: "cv"}
+    model = GreedyLSSVC(C, gamma=gamma, cv=cv, **stop).fit(X, y)
+    chosen = {"epsilon": 0.4, "max_support": None}
+    chosen[open_one] = getattr(model, f"{open_one}_")
+    again = GreedyLSSVC(model.C_, gamma=model.gamma_, **chosen).fit(X, y)
+    if C == 4.0:
+        outputs = again.decision_function(X)
+        np.testing.assert_allclose(model.decision_function(X), outputs, atol=1e-9)
+    # no other value has fewer errors in folds that grow their bases by the printed algorithm
+    ordered = [(train[np.argsort(hash_rows(X[train]))], test) for train, test in cv]
+    grown_at = None if C == 4.0 else 8.0
+
+    def share(value):
+        stop = {"epsilon": value} if open_one == "epsilon" else {"epsilon": 0.4, "size": value}
+        point = X, 2.0 * y - 1.0, model.gamma_, model.C_, ordered
+        return greedy_oracle.cross_validated(*point, grown_at=grown_at, **stop)
+
+    found = share(chosen[open_one])
+    others = (0.05, 0.2, 0.4, 0.6, 0.9) if open_one == "epsilon" else (1, 3, 10)
+    assert all(share(value) <= found + 1e-9 for value in others)
+    assert model.best_score_ == pytest.approx(found, abs=0.06 if gamma == "cv" else 1e-9)
+
+
+def test_what_epsilon_and_size_by_cross_validation_need():
+    X, y = numbers(100)
+    model = GreedyLSSVR(50.0, gamma=0.3, epsilon="cv", max_support="cv", cv=4).fit(X, y)
+    assert model.score(*numbers(100, seed=4)) > 0.9
+    assert 0 < model.epsilon_ <= 0.9 * np.std(y) and "epsilon_" in vars(model)
+    with pytest.raises(InvalidInputError, match="max_support='cv'"):
+        GreedyLSSVR(epsilon="cv", criterion="kmp").fit(X, y)
+    pursuit = GreedyLSSVR(50.0, gamma=0.3, max_support="cv", criterion="kmp", cv=4).fit(X, y)
+    assert 1 <= pursuit.max_support_ <= 100 and pursuit.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("criterion", ["kmp", "sggp"])
@@ -368,9 +439,11 @@ def test_other_targets_move_only_the_threshold_where_the_bias_is_free(C, targets
     options = {"C": C, "gamma": 0.5}
     for kind, more in ((LSSVC, {}), (FixedSizeLSSVC, {"selection": X[:20]})):
         label = kind(**options, **more).fit(X, y).decision_function(new)
-        other = kind(**options, **more, targets=targets).fit(X, y).decision_function(new)
+        coded = kind(**options, **more, multiclass=Coding(targets=targets))
+        other = coded.fit(X, y).decision_function(new)
         np.testing.assert_allclose(other, a * label + c, atol=1e-6)
     bias = {"fit_intercept": "penalised", "selection": X[:20]}
     label = FixedSizeLSSVC(**options, **bias).fit(X, y).decision_function(new)
-    other = FixedSizeLSSVC(**options, **bias, targets=targets).fit(X, y).decision_function(new)
+    coded = FixedSizeLSSVC(**options, **bias, multiclass=Coding(targets=targets))
+    other = coded.fit(X, y).decision_function(new)
     assert np.abs(other - (a * label + c)).max() > 1e-4  # a constant is not free there

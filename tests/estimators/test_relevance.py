@@ -6,6 +6,7 @@ from scipy import sparse
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.tuning import PathSearch
 
 
 def regression(n, seed=0):
@@ -106,7 +107,7 @@ def test_sparse_rows():
         (LSSVR(kernel="linear", gamma="ard"), "kernel='linear'"),
         (LSSVC(kernel="poly", gamma="ard"), "kernel='poly'"),
         (FixedSizeLSSVR(kernel="laplacian", gamma="ard"), "kernel='laplacian'"),
-        (LSSVR(gamma="ard", tuning="separate"), "tuning='joint'"),
+        (LSSVR(gamma="ard", search=PathSearch(per_output=True)), "per_output=False"),
     ],
     ids=["linear", "poly", "laplacian", "separate"],
 )

@@ -16,7 +16,7 @@ from lssvm import (
     LSSVMRegressor,
 )
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.kernels import Matern
+from lssvm.kernels import Matern, MetricKernel
 from lssvm.tuning import PathSearch
 
 rng = np.random.default_rng(0)
@@ -75,8 +75,8 @@ def test_defaults_tune_on_sparse_rows():
         {"gamma": "ard"},
         {"scoring": "gcv"},
         {"scoring": "r2"},
-        {"metric": "diagonal"},
-        {"tuning": "separate"},
+        {"kernel": MetricKernel("rbf", "diagonal")},
+        {"search": PathSearch(per_output=True)},
         {"n_prototypes": "cv"},
     ],
     ids=lambda more: "-".join(map(str, more.values())),

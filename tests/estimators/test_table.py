@@ -15,6 +15,7 @@ from lssvm._core.progress import listening
 from lssvm.estimators.table_classifier import LSSVMClassifier
 from lssvm.estimators.table_regressor import LSSVMRegressor
 from lssvm.fitting.problem import Problem, deal
+from lssvm.kernels import MetricKernel
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 3))
@@ -482,7 +483,7 @@ class TestEveryIngredientOff:
     def test_a_given_metric(self, given, tmp_path):
         model = LSSVMRegressor("fast", **{**ONE, "metric": given}).fit(X, y)
         setting, prepared = self.setting(model)
-        plain = LSSVR(metric=given, **setting).fit(prepared(X), y)
+        plain = LSSVR(kernel=MetricKernel("rbf", given), **setting).fit(prepared(X), y)
         np.testing.assert_allclose(model.predict(new), plain.predict(prepared(new)), atol=1e-8)
         root = np.diag(given) if given.ndim == 1 else given
         np.testing.assert_allclose(model.metric_, root @ root.T)

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError, NumericalWarning
+from lssvm.kernels import Polynomial
 from lssvm.tuning import GridSearch
 
 rng = np.random.default_rng(0)
@@ -167,7 +168,7 @@ def test_a_fixed_size_model_of_nearly_equal_columns_is_reduced():
         LSSVC(kernel="linear"),
         LSSVR(kernel="poly", gamma=1e30),
         LSSVC("cv", kernel="poly", gamma=1e30, cv=3),
-        FixedSizeLSSVC(5, kernel="poly", gamma=1e6, degree=5, C=1.0),
+        FixedSizeLSSVC(5, kernel=Polynomial(degree=5), gamma=1e6, C=1.0),
         GreedyLSSVR(kernel="poly", gamma=1e6, criterion="sggp"),
         GreedyLSSVR(kernel="poly", gamma=1e6),
         GreedyLSSVC(kernel="poly", gamma=1e6, candidates=5, prefit=True),

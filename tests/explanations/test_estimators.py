@@ -21,8 +21,10 @@ from lssvm import (
     scan,
 )
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.codes import Coding
 from lssvm.explanations import Explanation
 from lssvm.kernels import Matern
+from lssvm.tuning import GridSearch
 from tests.oracles.shapley import shapley
 
 pytestmark = pytest.mark.usefixtures("without_nested_folds")
@@ -58,9 +60,11 @@ CLASSIFIERS = {
     "three classes": lambda: LSSVC(10.0, gamma=0.3, kernel="laplacian").fit(X, THREE),
     "minimum output code": lambda: LSSVC(10.0, gamma=0.3, multiclass="moc").fit(X, THREE),
     "votes": lambda: LSSVC(10.0, gamma=0.3, multiclass="ovo").fit(X, THREE),
-    "pairs, no votes": lambda: LSSVC(10.0, gamma=0.3, decoding="loss").fit(X, THREE),
+    "pairs, no votes": lambda: LSSVC(10.0, gamma=0.3, multiclass=Coding(decoding="loss")).fit(
+        X, THREE
+    ),
     "a kernel for each class": lambda: LSSVC(
-        "cv", gamma="cv", multiclass="ova", tuning="separate", cv=3, search="grid"
+        "cv", gamma="cv", multiclass="ova", cv=3, search=GridSearch(per_output=True)
     ).fit(X, THREE),
     "fixed size": lambda: FixedSizeLSSVC(20, C=10.0, gamma=0.3).fit(X, THREE),
     "greedy": lambda: GreedyLSSVC(gamma=0.3).fit(X, TWO),
@@ -311,7 +315,7 @@ def test_models_from_files_explain_alike(tmp_path, keep):
 
 
 def test_the_explanation_of_some_rows_and_of_one_output():
-    model = LSSVC(10.0, gamma=0.3, decoding="loss").fit(X, THREE)
+    model = LSSVC(10.0, gamma=0.3, multiclass=Coding(decoding="loss")).fit(X, THREE)
     found = model.explain(NEW, BACKGROUND, interactions=True)
     assert len(found) == 3
     assert found[1].values.shape == (1, 4, 3)

@@ -10,11 +10,11 @@ from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
 from lssvm.backends.rows import Rows
+from lssvm.codes import Coding
 from lssvm.fitting.dual import DualSettings, fit_dual
-from lssvm.fitting.record import Resources
-from lssvm.fitting.settings import KernelChoice
+from lssvm.fitting.record import KernelChoice, Resources
 from lssvm.tasks import Classes, Numbers
-from lssvm.tuning import GridSearch
+from lssvm.tuning import GridSearch, PathSearch
 from lssvm.tuning.dual import DualObjective
 
 rng = np.random.default_rng(0)
@@ -53,7 +53,9 @@ class TestWithoutAnEstimator:
         splits = [(np.arange(30), np.arange(30, 60)), (np.arange(20, 60), np.arange(20))]
         rows = Rows(X, table.looked_up(labels), own, labels, sample_weight=weight)
         fit = fit_dual(rows, task, settings(cv=splits), Listener(silent))
-        model = LSSVC("cv", gamma="cv", cv=splits, search=GRID, multiclass="ovo", **options)
+        coding = Coding("ovo", targets=options.get("targets", "label"))
+        model = LSSVC("cv", gamma="cv", cv=splits, search=GRID, multiclass=coding)
+        model.set_params(class_weight=options.get("class_weight"))
         model.fit(X, task.classes[labels], weight)
         assert (fit.C[0], fit.gamma) == (model.C_, model.gamma_)
         np.testing.assert_array_equal(task.predict(fit.outputs(new, HERE)), model.predict(new))
@@ -61,7 +63,9 @@ class TestWithoutAnEstimator:
         np.testing.assert_array_equal(held.labels, labels[[*range(30, 60), *range(20)]])
 
     def test_the_settings_of_an_estimator(self):
-        ask = DualSettings.of(LSSVR(3.0, kernel="linear", reduction="l0", tuning="separate"))
+        ask = DualSettings.of(
+            LSSVR(3.0, kernel="linear", reduction="l0", search=PathSearch(per_output=True))
+        )
         assert (ask.C, ask.separate, ask.tunes, ask.reduction_text) == (3.0, True, False, "'l0'")
 
 
@@ -99,8 +103,8 @@ class TestCheckpoint:
                 LSSVR("cv", gamma="cv", **{"cv": 4, "search": search, **change}).fit(X, y)
         with pytest.raises(ValueError, match="checkpoint"):
             model.fit(X, y + 0.1 * X[:, 1])
-        with pytest.raises(InvalidInputError, match="tuning='joint'"):
-            LSSVR("cv", search=search, tuning="separate").fit(X, y)
+        with pytest.raises(InvalidInputError, match="per_output=False"):
+            LSSVR("cv", search=replace(search, per_output=True)).fit(X, y)
 
     def test_later_searches_of_a_fit_leave_it_alone(self, tmp_path):
         spoiled = y + 9.0 * (np.arange(60) % 7 == 0)

@@ -11,7 +11,7 @@ from lssvm.data.folds import Folds
 from lssvm.fitting.fixed_size import enough_folds, searched_prototypes
 from lssvm.fitting.fixed_solution import problems, solve_moments
 from lssvm.kernels import RBF
-from lssvm.moments import nystrom_map
+from lssvm.solvers.moments import nystrom_map
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import Classes
 from lssvm.tuning import PositionFolds

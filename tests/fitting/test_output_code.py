@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
-from lssvm.fitting.record import Resources
-from lssvm.fitting.settings import KernelChoice, better_code, class_rows, is_open
+from lssvm.fitting.record import KernelChoice, Resources, better_code, class_rows, is_open
 from lssvm.tasks import Classes
 
 rng = np.random.default_rng(0)

@@ -9,7 +9,6 @@ from lssvm._core.errors import Stopped
 from lssvm.fitting import Configuration, Interrupted, Problem, TableSettings, fit_table
 from lssvm.fitting.clock import Clock
 from lssvm.fitting.problem import deal, sample_rows
-from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_idle, worth_fitting
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, Rows, fit_leaf
 

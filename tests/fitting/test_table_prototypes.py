@@ -22,7 +22,7 @@ from lssvm.fitting.table_work import Candidate, Work
 from lssvm.kernels import RBF, Laplacian
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostParts, PartsModel, Rows
-from lssvm.moments import Moments, accumulate
+from lssvm.solvers.moments import Moments, accumulate
 from lssvm.solvers.primal import solve_on_prototypes
 
 

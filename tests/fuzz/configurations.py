@@ -21,7 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,19 @@ from lssvm import (
     scan,
 )
 from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning, ScaleWarning
+from lssvm.codes import Coding
 from lssvm.fitting.record import Resources
-from lssvm.kernels import RBF, Matern
+from lssvm.kernels import RBF, Matern, Polynomial
 from lssvm.reductions import FixedSizeL0, Prune
-from lssvm.solvers import PCG
-from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds, PositionHoldout
+from lssvm.solvers import PCG, SMO
+from lssvm.tuning import (
+    CoupledAnnealing,
+    GridSearch,
+    PathSearch,
+    PositionFolds,
+    PositionHoldout,
+    make_search,
+)
 
 Random = np.random.Generator
 DOCUMENTED = (
@@ -249,14 +257,23 @@ def scoring_of_numbers(rng: Random) -> Any:
     return pick(rng, None, "r2", "neg_median_absolute_error", "press", "gcv", "evidence", "rk")
 
 
-def class_options(rng: Random) -> dict[str, Any]:
+def class_options(rng: Random, **more: Any) -> dict[str, Any]:
     made = {
-        "multiclass": lambda: pick(rng, "auto", "ovo", "ova", "moc", "ecoc"),
+        "code": lambda: pick(rng, "auto", "ovo", "ova", "moc", "ecoc"),
         "decoding": lambda: pick(rng, "hamming", "loss"),
-        "class_weight": lambda: pick(rng, "balanced", {0: 3.0}),
         "calibration": lambda: pick(rng, "sigmoid", "isotonic", None),
     }
-    return some(rng, made, 0.25)
+    coding = Coding(**some(rng, made, 0.25), **some(rng, more, 0.15))
+    options = some(rng, {"class_weight": lambda: pick(rng, "balanced", {0: 3.0})}, 0.25)
+    return {"multiclass": coding, **options}
+
+
+def targets_of(rng: Random) -> Any:
+    return lambda: pick(rng, "fisher", (2.0, 0.5))
+
+
+def poly(rng: Random) -> Polynomial:
+    return Polynomial(degree=pick(rng, 1, 2, 5), coef0=pick(rng, 0.0, 1.0, 5.0))
 
 
 def tuned(rng: Random) -> tuple[str, ...]:
@@ -265,25 +282,22 @@ def tuned(rng: Random) -> tuple[str, ...]:
 
 def dual(rng: Random, d: int, classifies: bool) -> Any:
     options = {"C": number_C(rng), "gamma": number_gamma(rng, d), "kernel": kernel(rng, NAMES)}
+    options |= {"kernel": poly(rng)} if options["kernel"] == "poly" else {}
     options |= some(
         rng,
         {
-            "solver": lambda: pick(rng, "cholesky", "cg", "smo", "circulant"),
-            "max_iter": lambda: 1000,
+            "solver": lambda: pick(rng, "cholesky", "cg", SMO(max_iter=1000), "circulant"),
             "reduction": lambda: pick(rng, "prune", "l0", Prune(step=0.3)),
             "fit_intercept": lambda: False,
-            "degree": lambda: pick(rng, 1, 2, 5),
-            "coef0": lambda: pick(rng, 0.0, 5.0),
-            "tuning": lambda: "separate",
         },
         0.2,
     )
-    if options.get("solver") == "smo":
-        options["max_iter"] = 1000
     options |= {name: "cv" for name in tuned(rng)} | {"cv": splits(rng), "search": search(rng)}
+    if rng.random() < 0.2:
+        options["search"] = replace(make_search(options["search"]), per_output=True)
     if classifies:
-        options |= class_options(rng) | some(rng, {"scoring": lambda: scoring_of_classes(rng)}, 0.3)
-        options |= some(rng, {"targets": lambda: pick(rng, "fisher", (2.0, 0.5))}, 0.15)
+        options |= class_options(rng, targets=targets_of(rng))
+        options |= some(rng, {"scoring": lambda: scoring_of_classes(rng)}, 0.3)
         return LSSVC(**options)
     options |= some(rng, {"loss": lambda: pick(rng, "huber", "absolute", "weighted")}, 0.2)
     options |= some(rng, {"scoring": lambda: scoring_of_numbers(rng)}, 0.3)
@@ -292,6 +306,7 @@ def dual(rng: Random, d: int, classifies: bool) -> Any:
 
 def fixed(rng: Random, d: int, classifies: bool) -> Any:
     options = {"C": number_C(rng), "gamma": number_gamma(rng, d), "kernel": kernel(rng, NAMES)}
+    options |= {"kernel": poly(rng)} if options["kernel"] == "poly" else {}
     options |= {"n_prototypes": pick(rng, 1, 3, 10, 30, "auto", "auto")}
     options |= some(
         rng,
@@ -299,7 +314,7 @@ def fixed(rng: Random, d: int, classifies: bool) -> Any:
             "selection": lambda: pick(rng, "random", "kmeans", "rpcholesky", "renyi"),
             "solver": lambda: pick(rng, "cholesky", "eigen", "tridiagonal", "pcg", PCG()),
             "reduction": lambda: pick(rng, "spfs", "ssd", "sv-l0", "sd", FixedSizeL0(size=3)),
-            "degree": lambda: pick(rng, 1, 2, 5),
+            "fit_intercept": lambda: pick(rng, False, "penalised"),
         },
         0.2,
     )
@@ -307,9 +322,9 @@ def fixed(rng: Random, d: int, classifies: bool) -> Any:
     options |= {name: "cv" for name in tuned(rng)} | {"cv": splits(rng, *more)}
     options |= {"search": search(rng), "random_state": 0}
     if classifies:
-        options |= class_options(rng) | some(rng, {"scoring": lambda: scoring_of_classes(rng)}, 0.3)
-        options |= some(rng, {"targets": lambda: pick(rng, "fisher", (2.0, 0.5))}, 0.15)
-        options |= some(rng, {"threshold": lambda: pick(rng, "cv", "balanced")}, 0.1)
+        threshold = {"threshold": lambda: pick(rng, "cv", "balanced")}
+        options |= class_options(rng, targets=targets_of(rng), **threshold)
+        options |= some(rng, {"scoring": lambda: scoring_of_classes(rng)}, 0.3)
         return FixedSizeLSSVC(**options)
     options |= some(rng, {"loss": lambda: pick(rng, "huber", "absolute", "weighted")}, 0.2)
     options |= some(rng, {"scoring": lambda: scoring_of_numbers(rng)}, 0.3)

@@ -26,8 +26,8 @@ import numpy as np
 
 from lssvm import LSSVC, FixedSizeLSSVR, load, save, scan
 from lssvm.tuning import Losses
-from lssvm.tuning.path import PathSearch
 from lssvm.tuning.search import Batch, Checkpoint
+from lssvm.tuning.searches import PathSearch
 
 ROWS = 3000
 

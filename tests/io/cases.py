@@ -21,10 +21,11 @@ from lssvm import (
     LSSVMRegressor,
     scan,
 )
-from lssvm.kernels import RBF, Matern
+from lssvm.codes import Coding
+from lssvm.kernels import RBF, Matern, Polynomial
 from lssvm.reductions import FixedSizeL0, Prune
 from lssvm.solvers import PCG
-from lssvm.tuning import CoupledAnnealing, GridSearch, PositionFolds
+from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((70, 3))
@@ -82,28 +83,28 @@ def _mean_score(model: Any, X: Any, y: Any) -> float:
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "dual": lambda: LSSVC().fit(X, TWO),
     "dual tuned": lambda: LSSVC("cv", gamma="cv", search=FAST).fit(X, THREE),
-    "dual tuned apart": lambda: LSSVC("cv", cv=3, multiclass="ova", tuning="separate").fit(
-        X, THREE
-    ),
+    "dual tuned apart": lambda: LSSVC(
+        "cv", cv=3, multiclass="ova", search=PathSearch(per_output=True)
+    ).fit(X, THREE),
     "dual one-vs-one": lambda: LSSVC(multiclass="ovo", kernel=Matern(nu=2.5)).fit(X, THREE),
-    "dual moc": lambda: LSSVC(multiclass="moc", decoding="hamming", kernel="laplacian").fit(
+    "dual moc": lambda: LSSVC(multiclass=Coding("moc", decoding="hamming"), kernel="laplacian").fit(
         X, THREE
     ),
     "dual code": lambda: LSSVC(multiclass=np.array([[1, 1], [1, -1], [-1, -1]])).fit(X, THREE),
     "dual pruned": lambda: LSSVC(reduction=Prune(step=0.2), cv=3).fit(X, TWO),
     "dual l0": lambda: LSSVC(reduction="l0", multiclass="ovo").fit(X, THREE),
-    "dual float32": lambda: LSSVC(kernel="poly", degree=2).fit(X.astype(np.float32), TWO),
+    "dual float32": lambda: LSSVC(kernel=Polynomial(degree=2)).fit(X.astype(np.float32), TWO),
     "dual sparse": lambda: LSSVC().fit(sparse.csr_matrix(X), TWO),
     "dual precomputed": lambda: LSSVC("cv", kernel="precomputed", cv=3).fit(GRAM, TWO),
-    "dual weighted": lambda: LSSVC(class_weight={0: 1.0, 1: 3.0}, targets="fisher").fit(
-        X, TWO, WEIGHT
-    ),
+    "dual weighted": lambda: LSSVC(
+        class_weight={0: 1.0, 1: 3.0}, multiclass=Coding(targets="fisher")
+    ).fit(X, TWO, WEIGHT),
     "dual isotonic": lambda: LSSVC(
-        calibration="isotonic", kernel=RBF(np.array([1.0, 0.5, 0.1]))
+        multiclass=Coding(calibration="isotonic"), kernel=RBF(np.array([1.0, 0.5, 0.1]))
     ).fit(X, TWO == 1),
-    "dual uncalibrated": lambda: LSSVC(calibration=None, kernel="linear", gamma="auto").fit(
-        X, TWO.astype(float)
-    ),
+    "dual uncalibrated": lambda: LSSVC(
+        multiclass=Coding(calibration=None), kernel="linear", gamma="auto"
+    ).fit(X, TWO.astype(float)),
     "dual annealed": lambda: LSSVC("cv", gamma="cv", search=CoupledAnnealing(2, 6, 4), cv=3).fit(
         X, TWO
     ),
@@ -116,9 +117,15 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
         X, THREE
     ),
     "fixed balanced": lambda: FixedSizeLSSVC(
-        12, C=2.0, gamma=np.array([0.1, 0.2, 0.3]), class_weight="balanced", targets="fisher"
+        12,
+        C=2.0,
+        gamma=np.array([0.1, 0.2, 0.3]),
+        class_weight="balanced",
+        multiclass=Coding(targets="fisher"),
     ).fit(X, THREE),
-    "fixed threshold": lambda: FixedSizeLSSVC(12, cv=3, search=FAST, threshold="cv").fit(X, TWO),
+    "fixed threshold": lambda: FixedSizeLSSVC(
+        12, cv=3, search=FAST, multiclass=Coding(threshold="cv")
+    ).fit(X, TWO),
     "fixed sized": lambda: FixedSizeLSSVC("cv", cv=3, gamma=0.3).fit(X, TWO),
     "fixed spfs": lambda: FixedSizeLSSVC(20, cv=3, search=FAST, reduction="spfs").fit(X, TWO),
     "fixed spfs apart": lambda: FixedSizeLSSVC(
@@ -144,7 +151,9 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
     "dual regressor": lambda: LSSVR().fit(X, Y),
     "dual regressor tuned": lambda: LSSVR("cv", gamma="cv", search=FAST, cv=3).fit(X, Y, WEIGHT),
     "dual regressor relevance": lambda: LSSVR("cv", gamma="ard", cv=3).fit(X, Y),
-    "dual regressor of two": lambda: LSSVR("cv", tuning="separate", cv=3).fit(X, PAIR),
+    "dual regressor of two": lambda: LSSVR("cv", search=PathSearch(per_output=True), cv=3).fit(
+        X, PAIR
+    ),
     "dual regressor robust": lambda: LSSVR(loss="huber").fit(X, Y),
     "dual regressor pruned": lambda: LSSVR(reduction="prune", cv=3).fit(X, Y),
     "dual regressor without bias": lambda: LSSVR(fit_intercept=False, kernel="nonstationary").fit(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.oracles.dual import rbf
-from tests.oracles.gaussian_process import with_trend
+from tests.oracles.gaussian_process import evidence, restricted_evidence, with_trend
 
 import lssvm
 from lssvm import LSSVR, FixedSizeLSSVR
@@ -121,3 +121,25 @@ def test_shapes_that_do_not_fit_are_refused():
         Trend(RBF(1.0), lambda A: A[:, 0])(X, X)
     with pytest.raises(InvalidInputError, match="gradient"):
         Trend(RBF(1.0), waves).gradient(X, X, np.ones((40, 1)))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_covariance_of_the_trend_and_the_noise_have_the_largest_evidence(bias):
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(-2, 2, size=(60, 2))
+    target = 3.0 * rows[:, 0] + np.sin(3 * rows[:, 1]) + 0.2 * rng.normal(size=60) + 4.0 * bias
+    kernel, C = Trend(RBF(1.0), "linear").learned(rows, target, bias=bias)
+    S = kernel.covariance
+
+    def value(variances, C):
+        K = RBF(1.0)(rows, rows) + rows @ np.diag(variances) @ rows.T
+        return (restricted_evidence if bias else evidence)(K, target, C)[0]
+
+    best = value(np.diag(S), C)
+    for factor in (0.8, 1.25):
+        assert value(np.diag(S) * [factor, 1.0], C) < best
+        assert value(np.diag(S), C * factor) < best
+    assert S[0, 0] > 3 * S[1, 1]  # the second column has no trend
+    model = LSSVR(C, kernel=kernel, fit_intercept=bias).fit(rows, target)
+    far = np.array([[6.0, 0.0]])
+    assert model.predict(far)[0] == pytest.approx(18.0 + 4.0 * bias, abs=2.0)

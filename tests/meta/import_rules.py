@@ -16,7 +16,6 @@ LAYERS = (
     "codes",
     "tasks",
     "prototypes",
-    "moments",
     "solvers",
     "backends",
     "tuning",

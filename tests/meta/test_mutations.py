@@ -6,7 +6,7 @@ import pytest
 from tests.fuzz.mutations import MUTATIONS, PACKAGE, ROOT
 from tests.fuzz.places import NotOnePlace, find
 
-FOLDERS = "moments solvers kernels tuning reductions greedy uncertainty backends codes local"
+FOLDERS = "solvers kernels tuning reductions greedy uncertainty backends codes local"
 SOURCE = """
 def first(weights, lam):
     return weights[:, None] * lam[:, None] ** 2

@@ -1,19 +1,103 @@
-"""Citations exist, modules stay small, no file knows somebody's machine."""
+"""Citations exist, modules stay small, no file names a machine, texts are plain English."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from importlib import import_module
+
 import pytest
+from tests.meta.import_rules import LAYERS
 from tests.meta.text_rules import (
     LINE_LIMIT,
+    STUMBLES,
     bibliography_keys,
     cited_keys,
+    extras,
     length_violations,
     machine_paths,
+    shown_strings,
+    stumbles,
     unknown_citations,
 )
-from tests.meta.tree import BIBLIOGRAPHY, package_sources, tracked_texts
+from tests.meta.tree import BIBLIOGRAPHY, ROOT, SOURCE, package_sources, tracked_texts
 
 SOURCES = package_sources()
+MOST_STUMBLES = 2  # in README, pages, command line and report together; only ever lowered
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def shown_texts():
+    """Return what readers see: README, pages, help texts, and strings of report and terminal."""
+    paths = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    paths += sorted((ROOT / "docs").glob("*.rst"))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    pytest.importorskip("typer")
+    commands = import_module("lssvm.cli.app").app.registered_commands
+    texts["help"] = "\n".join(one.callback.__doc__ for one in commands)
+    readers = [name for name in SOURCES if name.startswith(("lssvm.cli", "lssvm.report"))]
+    return texts | {name: shown_strings(SOURCES[name]) for name in readers}
+
+
+def test_texts_have_few_phrases_that_read_as_translated():
+    found = [line for name, text in shown_texts().items() for line in stumbles(name, text)]
+    assert len(found) <= MOST_STUMBLES, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("The model says so; it is no class.", 2),
+        ("There is no class, which is no longer a problem.", 0),
+        ("Numbers, text and holes, as they are, beside each other.", 3),
+        ("Some thousand rows were left out", 2),
+    ],
+)
+def test_such_phrases_are_counted(text, number):
+    assert len(stumbles("made", text)) == number
+    assert all("made: ..." in line for line in stumbles("made", text)) and len(STUMBLES) > 10
+
+
+def test_strings_are_shown_and_docstrings_are_not():
+    source = '"""Says."""\ndef f():\n    "Told."\n    x = 1\n    return f"{x} is no class"\n'
+    assert shown_strings(source) == " is no class"
+
+
+def test_files_that_pages_name_exist():
+    """Paths on the page of the architecture are below src/lssvm, those of CONTRIBUTING the root."""
+    page = (ROOT / "docs" / "architecture.rst").read_text(encoding="utf-8")
+    picture = (ROOT / "docs" / "_static" / "way_of_a_row.svg").read_text(encoding="utf-8")
+    named = {*re.findall(r"\b[a-z_]+/[a-z_]+\.py\b", page + picture)}
+    named |= {*re.findall(r"\b([a-z_]+)/(?=[,`<\n ])", page + picture)} - {"tests"}
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not (SOURCE / "lssvm" / name).exists()] == []
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = {*re.findall(r"`((?:src|tests|benchmarks|docs|examples)/[\w/]*(?:\.\w+)?)`", guide)}
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.rst"])
+def test_folders_on_pages_are_those_of_the_package_in_their_order(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    rows = re.findall(r"^(?:\| |   \* - )((?:`+\w+`+(?:, )?)+)(?: \||$)", text, re.MULTILINE)
+    found = [folder for row in rows for folder in re.findall(r"\w+", row)]
+    assert found == list(LAYERS)
+
+
+def test_oldest_versions_on_the_page_are_those_of_the_project():
+    page = (ROOT / "docs" / "stability.rst").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^   \* - ([\w-]+)\n     - ([\d.]+)$", page, flags=re.MULTILINE))
+    listed = {name.lower(): version for name, version in rows.items()} | {"3": "", "2": "", "1": ""}
+    needed = [re.split(">=", line) for line in PROJECT["dependencies"]]
+    needed += [["python", PROJECT["requires-python"].removeprefix(">=")]]
+    assert {name: listed.get(name) for name, _ in needed} == dict(needed)
+
+
+def test_extras_in_messages_exist():
+    named = {extra for source in SOURCES.values() for extra in extras(source)}
+    assert {"plots", "files", "cli"} <= named <= {*PROJECT["optional-dependencies"]}
+    assert extras("library('m', 'f needs m', \"[plots,cli]\") + x['a']") == {"plots", "cli"}
 
 
 def test_every_citation_is_in_the_bibliography():

@@ -4,7 +4,7 @@ import pytest
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF, Laplacian, Linear, Matern, Polynomial
-from lssvm.moments import Moments, accumulate, total
+from lssvm.solvers.moments import Moments, accumulate, total
 
 NAMES = ("gram", "border", "cross", "target", "squares", "weight", "n")
 

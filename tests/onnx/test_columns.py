@@ -10,6 +10,7 @@ from tests.onnx.running import as_table, check_classifier, operators, run
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.onnx import export, to_onnx
 
 rng = np.random.default_rng(0)
@@ -153,7 +154,7 @@ def test_a_file_scanned_and_exported(tmp_path):
     path = tmp_path / "table.csv"
     damaged(TABLE).assign(target=TARGET).to_csv(path, index=False)
     data = scan(path, target="target", missing="impute")
-    model = FixedSizeLSSVC(25, C=1.0, gamma=0.2, threshold="zero").fit(data)
+    model = FixedSizeLSSVC(25, C=1.0, gamma=0.2, multiclass=Coding(threshold="zero")).fit(data)
     rows = new_rows()
     check_classifier(model, rows, run(model, feed(rows)))
     proto = onnx.load(export(model, tmp_path / "model.onnx"))

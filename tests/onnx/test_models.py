@@ -13,9 +13,11 @@ from tests.onnx.running import as_table, check_classifier, nodes, operators, run
 from tests.outputs import raw_outputs
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
-from lssvm.kernels import RBF, Matern
+from lssvm.codes import Coding
+from lssvm.kernels import RBF, Matern, Polynomial
 from lssvm.onnx import export, to_onnx
 from lssvm.reductions import FixedSizeL0
+from lssvm.tuning import GridSearch
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
@@ -29,8 +31,8 @@ KERNELS = [
     {"kernel": "rbf", "gamma": 0.5},
     {"kernel": "rbf", "gamma": np.array([0.5, 0.0, 2.0])},
     {"kernel": "linear"},
-    {"kernel": "poly", "gamma": 0.3, "degree": 3, "coef0": 0.5},
-    {"kernel": "poly", "gamma": 0.3, "degree": 1, "coef0": 0.0},
+    {"kernel": Polynomial(degree=3, coef0=0.5), "gamma": 0.3},
+    {"kernel": Polynomial(degree=1, coef0=0.0), "gamma": 0.3},
     {"kernel": "exponential", "gamma": np.array([0.4, 1.0, 0.1])},
     {"kernel": "laplacian", "gamma": 0.4},
     {"kernel": "laplacian", "gamma": np.array([0.4, 1.0, 0.1])},
@@ -77,7 +79,7 @@ def test_classifiers_of_all_kernels(estimator):
 def test_output_codes_and_calibration(estimator, code):
     for k, calibration in product((2, 3, 5), ("sigmoid", "isotonic", None)):
         with case(k, calibration):
-            model = estimator(C=1.0, gamma=0.5, multiclass=code, calibration=calibration)
+            model = estimator(C=1.0, gamma=0.5, multiclass=Coding(code, calibration=calibration))
             model.fit(X, classes(k))
             check_classifier(model, NEW, run(model, NEW))
 
@@ -86,7 +88,9 @@ def test_output_codes_and_calibration(estimator, code):
 @pytest.mark.parametrize("decoding", ["hamming", "loss"])
 @pytest.mark.parametrize("code", ["ovo", "ecoc"])
 def test_decodings(estimator, decoding, code):
-    model = estimator(C=1.0, gamma=0.5, multiclass=code, decoding=decoding).fit(X, classes(4))
+    model = estimator(C=1.0, gamma=0.5, multiclass=Coding(code, decoding=decoding)).fit(
+        X, classes(4)
+    )
     check_classifier(model, NEW, run(model, NEW))
 
 
@@ -120,13 +124,13 @@ def test_labels_keep_their_type(estimator, kind):
 @pytest.mark.parametrize(
     "model",
     [
-        FixedSizeLSSVC(20, C=1.0, gamma=0.5, targets="fisher"),
-        FixedSizeLSSVC(20, C="cv", gamma=0.5, threshold="cv", cv=3),
+        FixedSizeLSSVC(20, C=1.0, gamma=0.5, multiclass=Coding(targets="fisher")),
+        FixedSizeLSSVC(20, C="cv", gamma=0.5, multiclass=Coding(threshold="cv"), cv=3),
         FixedSizeLSSVC(40, C=1.0, gamma=0.5, reduction=FixedSizeL0("spfs", size=7), cv=3),
         FixedSizeLSSVC(20, C="cv", gamma=0.5, multiclass="ovo", cv=3),
-        LSSVC(C=1.0, gamma=0.5, targets="fisher"),
+        LSSVC(C=1.0, gamma=0.5, multiclass=Coding(targets="fisher")),
         LSSVC(C=1.0, gamma=0.5, reduction="prune", cv=3),
-        LSSVC(C="cv", gamma="cv", tuning="separate", multiclass="ovo", cv=3, search="grid"),
+        LSSVC(C="cv", gamma="cv", multiclass="ovo", cv=3, search=GridSearch(per_output=True)),
         GreedyLSSVC(C=1.0, gamma=0.5, max_support=6, multiclass="ovo"),
     ],
     ids=lambda model: type(model).__name__,
@@ -159,7 +163,7 @@ def test_intervals(estimator, kernel, y):
 
 def test_intervals_of_weighted_rows_and_outputs_of_their_own():
     weight = rng.uniform(0.5, 2.0, len(X))
-    model = LSSVR(C="cv", gamma="cv", tuning="separate", cv=3, search="grid")
+    model = LSSVR(C="cv", gamma="cv", cv=3, search=GridSearch(per_output=True))
     model.fit(X, np.column_stack([Y, np.sign(X[:, 0]), Y[:, 0]]), sample_weight=weight)
     found = run(model, NEW, interval=0.8)
     expected = model.predict_interval(NEW, coverage=0.8)
@@ -167,7 +171,7 @@ def test_intervals_of_weighted_rows_and_outputs_of_their_own():
 
 
 def test_outputs_with_kernels_of_their_own_come_in_their_order():
-    model = LSSVR(C="cv", gamma="cv", tuning="separate", cv=3, search="grid")
+    model = LSSVR(C="cv", gamma="cv", cv=3, search=GridSearch(per_output=True))
     model.fit(X, np.column_stack([Y, np.sign(X[:, 0]), Y[:, 0]]))
     assert len(model.record_.output_groups) > 1
     found = run(model, NEW)["prediction"]

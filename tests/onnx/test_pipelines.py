@@ -20,6 +20,7 @@ from tests.onnx.running import as_table, operators, run, run_proto
 import lssvm.onnx
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.onnx import to_onnx
 
 rng = np.random.default_rng(0)
@@ -111,7 +112,9 @@ def test_our_model_inside_another_one():
 
 
 def test_our_classifier_inside_another_one():
-    model = CalibratedClassifierCV(LSSVC(C=1.0, calibration=None), cv=3).fit(X, LABELS)
+    model = CalibratedClassifierCV(LSSVC(C=1.0, multiclass=Coding(calibration=None)), cv=3).fit(
+        X, LABELS
+    )
     found = run_proto(to_onnx(model), {"X": NEW})
     assert found["label"].tolist() == model.predict(NEW).tolist()
     np.testing.assert_allclose(found["probabilities"], model.predict_proba(NEW), atol=1e-6)
@@ -177,7 +180,7 @@ def test_skl2onnx_converts_regressors(estimator):
 
 
 def test_without_calibration_the_second_output_holds_scores():
-    model = pipeline(LSSVC(C=1.0, calibration=None), LABELS)
+    model = pipeline(LSSVC(C=1.0, multiclass=Coding(calibration=None)), LABELS)
     proto = skl2onnx.to_onnx(model, X[:1], options={id(model): {"zipmap": False}})
     found = run_proto(proto, {"X": NEW})
     np.testing.assert_allclose(found["probabilities"], model.decision_function(NEW), atol=1e-9)

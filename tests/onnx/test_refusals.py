@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.codes import Coding
 from lssvm.kernels import NonStationary
 from lssvm.onnx import export, register, to_onnx
 
@@ -48,7 +49,7 @@ def test_a_model_that_is_not_fitted(model):
     ],
 )
 def test_options_that_do_not_fit(options, message):
-    model = LSSVC(C=1.0, calibration=None).fit(X, Y)
+    model = LSSVC(C=1.0, multiclass=Coding(calibration=None)).fit(X, Y)
     with pytest.raises(InvalidInputError, match=message):
         to_onnx(model, **options)
 
@@ -99,5 +100,5 @@ def test_a_model_of_more_than_two_gibibytes(monkeypatch):
 )
 def test_libraries_that_are_not_installed(library, call, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'lssvm\[onnx\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[onnx\]'"):
         call()

@@ -89,10 +89,11 @@ def leave_one_out(K, y, ridge, P):
     return out
 
 
-def cross_validated(X, y, gamma, C, folds, epsilon, grown_at=None):
+def cross_validated(X, y, gamma, C, folds, epsilon, grown_at=None, size=None):
     """Share of rows that algorithm 1 classifies right, grown anew in every fold.
 
-    ``grown_at`` is the C of the growth where the coefficients are solved at another one.
+    ``size`` is the most functions, ``grown_at`` is the C of the growth where the coefficients are
+    solved at another one.
     [Jiao2007, section VII-C]: all free parameters by tenfold cross-validation.
     """
     squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
@@ -100,7 +101,7 @@ def cross_validated(X, y, gamma, C, folds, epsilon, grown_at=None):
     for train, test in folds:
         k, t = K[np.ix_(train, train)], y[train]
         grow = np.full(len(train), 1.0 / (grown_at or C))
-        P = fsals_states(k, t, grow, epsilon)[-1]["P"]
+        P = fsals_states(k, t, grow, epsilon, max_support=size)[-1]["P"]
         b, alpha, _ = bordered_solve(k, t, np.full(len(train), 1.0 / C), P)
         right += np.sum((K[np.ix_(test, train[P])] @ alpha + b > 0) == (y[test] > 0))
     return right / len(y)

@@ -246,5 +246,5 @@ def test_a_grid_of_one_point_is_refused(two_blobs):
 
 def test_without_matplotlib_the_extra_is_named(two_blobs, without_matplotlib):
     X, y = two_blobs
-    with pytest.raises(MissingDependencyError, match=r"pip install lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[plots\]'"):
         BoundaryDisplay.from_estimator(DenseLSSVC().fit(X, y), X, y)

@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
+from lssvm.codes import Coding
 from lssvm.explanations import Explanation
 from lssvm.plots import (
     BeeswarmDisplay,
@@ -123,7 +124,9 @@ def test_interactions_are_whole_and_the_diagonal_is_what_is_left(explanation):
 
 def test_pipelines_and_several_outputs():
     classes = np.array(["a", "b", "c"])[np.digitize(Y, [-1.0, 1.0])]
-    model = make_pipeline(StandardScaler(), LSSVC(gamma=0.1, decoding="loss")).fit(X, classes)
+    model = make_pipeline(
+        StandardScaler(), LSSVC(gamma=0.1, multiclass=Coding(decoding="loss"))
+    ).fit(X, classes)
     for display in DISPLAYS:
         drawn = display.from_estimator(model, X[:6], background=X[10:14], output="b")
         assert drawn.explanation.output_names == ("b",)
@@ -141,7 +144,7 @@ def test_what_is_missing_is_said(display, model):
 
 
 def test_without_matplotlib_the_extra_is_named(model, without_matplotlib):
-    with pytest.raises(MissingDependencyError, match=r"lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"\.\[plots\]"):
         BeeswarmDisplay.from_estimator(model, X)
 
 

@@ -82,5 +82,5 @@ def test_an_interval_of_another_length_is_refused():
 
 
 def test_without_matplotlib_the_extra_is_named(without_matplotlib):
-    with pytest.raises(MissingDependencyError, match=r"pip install lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[plots\]'"):
         ForecastDisplay([1.0]).plot()

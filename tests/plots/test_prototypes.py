@@ -195,8 +195,8 @@ def test_a_curve_needs_sizes_that_were_compared(blobs, model):
 
 
 def test_without_matplotlib_the_extra_is_named(blobs, model, without_matplotlib):
-    with pytest.raises(MissingDependencyError, match=r"pip install lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[plots\]'"):
         PrototypesDisplay.from_estimator(model, *blobs)
     for display in (EntropyTraceDisplay([1.0]), PrototypeCurveDisplay([1], [1.0])):
-        with pytest.raises(MissingDependencyError, match=r"pip install lssvm\[plots\]"):
+        with pytest.raises(MissingDependencyError, match=r"pip install '\.\[plots\]'"):
             display.plot()

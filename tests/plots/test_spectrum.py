@@ -77,5 +77,5 @@ def test_coefficients_that_do_not_fit_the_support_vectors_are_refused(two_blobs)
 
 
 def test_without_matplotlib_the_extra_is_named(without_matplotlib):
-    with pytest.raises(MissingDependencyError, match=r"pip install lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[plots\]'"):
         SupportSpectrumDisplay([1.0]).plot()

@@ -147,5 +147,5 @@ def test_results_that_span_no_surface_are_refused(searched):
 
 
 def test_without_matplotlib_the_extra_is_named(searched, without_matplotlib):
-    with pytest.raises(MissingDependencyError, match=r"pip install lssvm\[plots\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[plots\]'"):
         TuningSurfaceDisplay(searched).plot()

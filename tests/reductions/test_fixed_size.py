@@ -20,9 +20,9 @@ from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.data.folds import assign_folds
 from lssvm.kernels import RBF
-from lssvm.moments import Moments
 from lssvm.reductions import L0, FixedSizeL0
 from lssvm.reductions.l0 import L0System, l0_order, reduce_printed, reweighted_step
+from lssvm.solvers.moments import Moments
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(400, 2))

@@ -5,9 +5,9 @@ import pytest
 from tests.oracles.dual import l0_loop, rbf
 
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.moments import Moments
 from lssvm.reductions import L0, Prune
 from lssvm.reductions.l0 import L0System, reduce_l0, strongest
+from lssvm.solvers.moments import Moments
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 2))

@@ -22,6 +22,7 @@ from lssvm import (
     LSSVMRegressor,
     scan,
 )
+from lssvm.codes import Coding
 
 
 class Case(NamedTuple):
@@ -140,7 +141,7 @@ def reduced() -> Case:
 def bare() -> Case:
     """Return a classifier without probabilities, with a linear kernel in closed form."""
     train, test = rows(80, 2), rows(50, 2, 1)
-    model = FixedSizeLSSVC(kernel="linear", C=1.0, calibration=None).fit(*train)
+    model = FixedSizeLSSVC(kernel="linear", C=1.0, multiclass=Coding(calibration=None)).fit(*train)
     return Case(model, train, test)
 
 

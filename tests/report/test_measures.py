@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,11 +62,15 @@ def expected(found):
     f1 = 2 * right / (true + said)
     root = np.sqrt((all_**2 - (said**2).sum()) * (all_**2 - (true**2).sum()))
     squares = ((P - np.eye(q)[y]) ** 2).sum(axis=1)
-    ranked = [1] if q == 2 else range(q)
+    c = found.positive
+    ranked = [c] if q == 2 else range(q)
+    recall, precision = right / true, right / said
     return {
         "accuracy": right.sum() / all_,
-        "balanced_accuracy": (right / true).mean(),
-        "f1": f1[1] if q == 2 else f1.mean(),
+        "balanced_accuracy": recall.mean(),
+        "recall": recall[c] if q == 2 else recall.mean(),
+        "precision": precision[c] if q == 2 else precision.mean(),
+        "f1": f1[c] if q == 2 else f1.mean(),
         "mcc": (right.sum() * all_ - true @ said) / root,
         "log_loss": np.average(-np.log(P[np.arange(len(y)), y]), weights=w),
         "brier": np.average(squares, weights=w) / (2 if q == 2 else 1),
@@ -74,9 +80,9 @@ def expected(found):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("q", [2, 4])
-def test_class_figures_are_what_their_names_say(q, weighted):
-    found = predictions(q, weighted)
+@pytest.mark.parametrize(("q", "positive"), [(2, 1), (2, 0), (4, 1)])
+def test_class_figures_are_what_their_names_say(q, positive, weighted):
+    found = replace(predictions(q, weighted), positive=positive)
     measures = {m.key: m for m in class_measures(found)}
     values, table = expected(found)
     assert {key: m.value for key, m in measures.items()} == pytest.approx(values)

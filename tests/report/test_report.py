@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score
 from tests.report import cases
 from tests.report.cases import CASES
 from tests.report.pages import Page
@@ -258,7 +259,42 @@ def test_a_model_that_has_learned_nothing_is_called_so(tmp_path):
     train, test = [(rng.normal(size=(200, 3)), rng.integers(2, size=200)) for _ in range(2)]
     model = LSSVC(1.0, gamma=0.1).fit(*train)
     facts, _, _ = made(tmp_path, cases.Case(model, train, test))
-    assert any("not clearly better" in note for note in facts["notes"])
+    assert any("not clearly higher" in note for note in facts["notes"])
+
+
+@pytest.mark.parametrize(("asked", "positive"), [(None, 0), ("good", 1)])
+def test_the_page_is_about_the_rarer_class_or_the_one_that_is_named(tmp_path, asked, positive):
+    X, y = cases.rows(200, 2)
+    X = 0.4 * X  # so that some rows are wrong
+    rare = np.where((y == 1) | (np.arange(200) % 4 != 0), "good", "bad")
+    model = LSSVC(1.0, gamma=0.5).fit(X[:140], rare[:140])
+    train, test = (X[:140], rare[:140]), (X[140:], rare[140:])
+    facts, _, text = made(tmp_path, cases.Case(model, train, test), pos_label=asked)
+    label = ["bad", "good"][positive]
+    assert facts["pos_label"] == label
+    predicted, score = model.predict(test[0]), model.decision_function(test[0])
+    for key, metric in (("f1", f1_score), ("recall", recall_score), ("precision", precision_score)):
+        assert facts["metrics"][key]["value"] == metric(test[1], predicted, pos_label=label)
+    area = average_precision_score(test[1], score if positive else -score, pos_label=label)
+    assert facts["metrics"]["average_precision"]["value"] == pytest.approx(area)
+    truth = test[1] == label
+    missed = float(np.mean(truth & (predicted != label)))
+    alarms = float(np.mean(~truth & (predicted == label)))
+    assert facts["costs"]["5"]["cost_of_the_model"] == pytest.approx(alarms + 5 * missed)
+    assert f"ROC curve for “{label}”" in text and f"are for “{label}”" in text
+    assert f"robability of “{label}”" in text.replace("&#x27;", "'")
+    with pytest.raises(InvalidInputError, match="one of two classes"):
+        made(tmp_path, cases.Case(model, train, test), pos_label="ugly")
+
+
+def test_bars_of_a_row_point_to_the_positive_class(tmp_path):
+    X = np.linspace(-1, 1, 80)[:, None] * [1.0, 0.1]
+    y = np.where(X[:, 0] > 0.5, "bad", "good")
+    case = cases.Case(LSSVC(10.0, gamma=1.0).fit(X, y), (X, y), (X[::3], y[::3]))
+    _, _, text = made(tmp_path, case)
+    rows = text[text.index('id="rows"') :]
+    found = re.search(r"predicted “bad”.*?From (\S+) to (\S+)", rows, re.S)
+    assert found and found[1].startswith("\u2212") and not found[2].startswith("\u2212")
 
 
 def test_a_choice_at_the_edge_of_the_search_is_noted(tmp_path):

@@ -153,11 +153,14 @@ def test_a_leak_comes_first_and_a_one_sided_target_is_named():
     about.facts |= {
         "data": {"suspected_leaks": {"x0": 1.0}, "suspected_ids": ["x3"]},
         "baseline_accuracy": 0.95,
-        "importance": {"x0": 0.5, "x1": 0.0, "x2": 0.0, "x3": 0.0},
+        "importance_interval": {"x0": (0.4, 0.6), "x1": (-0.1, 0.1), "x2": (-1, 0), "x3": (-2, -1)},
     }
     lines = suggestions(about, "More rows.")
     assert "“x0”" in lines[0] and "“x3”" in lines[1]
     assert any('gamma="ard"' in line for line in lines)
+    assert [line for line in lines if "falls when" in line] == [
+        "The loss falls when “x3” is shuffled: try without it."
+    ]
     assert any('class_weight="balanced"' in line for line in lines)
     assert lines[-1] == "More rows."
 
@@ -206,7 +209,7 @@ def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch)
     write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert page.text.count("laplacian on standardised, prototypes") == 1
-    assert "Prototypes are one more model, of all rows." in page.text
+    assert "Prototypes are another model of all rows." in page.text
 
 
 # -- forecasts -------------------------------------------------------------------------------------

@@ -88,6 +88,33 @@ def test_solution_equals_the_dense_solve(levels, wrap, bias):
     assert found.residual < 1e-12
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("levels", [1, 2])
+def test_the_printed_solver_inverts_indefinite_matrices_too(levels, bias):
+    # a kernel that is wide for the lattice: eq. (13) counts half a turn once
+    rng = np.random.default_rng(0)
+    n = {1: 12, 2: 30}[levels]
+    X, Y = rng.standard_normal((n, 2)), rng.standard_normal((n, 2))
+    system = DualSystem(RBF(0.05), X, X, C=40.0, bias=bias)
+    solver = CirculantSolver.ding2011(levels)
+    state = solver.factorise(system)
+    lattice = state.circulant.lattice
+    assert lattice.places.tolist() == list(range(n))  # rows as they come
+    U = oracle.circulant(oracle.first_row_set(0.05, lattice.spacing, lattice.shape))
+    H = U + np.eye(n) / 40.0
+    assert np.linalg.eigvalsh(H)[0] < -0.01
+    if bias:
+        alpha, b = oracle.bordered_solution(H, Y)
+    else:
+        alpha, b = np.linalg.solve(H, Y), np.zeros(2)
+    found = solver.solve(state, Y)
+    scale = np.abs(alpha).max()
+    np.testing.assert_allclose(found.alpha, alpha, atol=1e-9 * scale)
+    np.testing.assert_allclose(found.intercept, b, atol=1e-9 * scale)
+    with pytest.raises(NotPositiveDefiniteError, match="too wide"):
+        CirculantSolver(levels, "plain", "set").factorise(system)
+
+
 def test_rows_on_a_lattice_give_the_exact_solution_in_the_limit():
     errors = []
     for side in (8, 16, 24):
@@ -260,7 +287,7 @@ def test_named_solver_never_stores_the_kernel_matrix():
     assert model.solver_ == "circulant"
     assert model.score(X, y) > 0.8
     system = DualSystem(RBF(1.0), X, X, C=1.0, budget=20_000_000)
-    name, solver = make_solver("circulant", system, tol=1e-6, max_iter=None, seed=0)
+    name, solver = make_solver("circulant", system, seed=0)
     assert name == "circulant"
     assert type(solver.fallback).__name__ == "ConjugateGradient"
 

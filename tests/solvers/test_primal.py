@@ -5,7 +5,7 @@ from tests.oracles import fixed_size as oracle
 from lssvm._core.errors import ConvergenceWarning, NumericalWarning
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import Moments, accumulate, nystrom_map
+from lssvm.solvers.moments import Moments, accumulate, nystrom_map
 from lssvm.solvers.primal import primal_system, solve_primal
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted
 

@@ -6,7 +6,7 @@ import pytest
 from lssvm._core.errors import ConvergenceWarning
 from lssvm.data import ArraySource
 from lssvm.kernels import RBF
-from lssvm.moments import Piece, accumulate, nystrom_map
+from lssvm.solvers.moments import Piece, accumulate, nystrom_map
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import residual_scale, robust_weights, solve_reweighted_stream
 

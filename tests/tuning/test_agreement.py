@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl
 
-from lssvm.tuning.grid import GridSearch
-from lssvm.tuning.path import make_search
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import GridSearch, make_search
 
 SEARCHES_AND_TOLERANCE = [
     *((make_search(name), {"grid": 1.2}.get(name, 0.15)) for name in GENERAL),

@@ -5,13 +5,8 @@ import pytest
 from tests.oracles import annealing as oracle
 from tests.tuning.search_objectives import SurfaceObjective, banana, bowl, steps, two_valleys
 
-from lssvm.tuning.annealing import (
-    T_0,
-    CoupledAnnealing,
-    acceptance,
-    acceptance_variance,
-)
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import T_0, CoupledAnnealing, acceptance, acceptance_variance
 
 
 def zero(c, g):

@@ -9,11 +9,9 @@ import pytest
 from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl, rough
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.tuning.annealing import CoupledAnnealing
-from lssvm.tuning.grid import GridSearch
 from lssvm.tuning.objective import Losses
-from lssvm.tuning.path import PathSearch, make_search
 from lssvm.tuning.search import Batch, Checkpoint, Space
+from lssvm.tuning.searches import CoupledAnnealing, GridSearch, PathSearch, make_search
 
 
 def kept(search, path):

@@ -59,6 +59,33 @@ def test_folds_are_algorithm_2(settings, bias):
         np.testing.assert_allclose(out.fold(v)[0], expected, atol=1e-9)
 
 
+def test_the_printed_search_is_algorithm_2_on_its_grid_for_few_rows_too():
+    some = np.arange(30)
+    cv = [(np.setdiff1d(some, some[v::3]), some[v::3]) for v in range(3)]
+    options = {"gamma": "cv", "cv": cv}
+    model = LSSVR("cv", search=CirculantSearch.ding2011(), **options).fit(X[:30], Y[:30, 0])
+    results, solver = model.cv_results_, CirculantSolver.ding2011()
+    assert len(results["params"]) == 13 * 11 and model.tuning_result_.approximate is None
+    indefinite = 0
+    for i in range(0, 143, 7):
+        c, gamma = results["param_C"][i], results["param_gamma"][i]
+        squares = 0.0
+        for train, test in cv:
+            lattice = lay_rows(X[train], levels=2, layout="plain")
+            U = oracle.circulant(oracle.first_row_set(gamma, lattice.spacing, lattice.shape))
+            indefinite += np.linalg.eigvalsh(U)[0] + 1 / c < 0
+            squares += np.sum(
+                (literal(train, test, c, solver, True, gamma)[:, 0] - Y[test, 0]) ** 2
+            )
+        assert results["mean_test_score"][i] == pytest.approx(-squares / 30, rel=1e-6)
+    assert indefinite > 0
+    few = LSSVR("cv", search=CirculantSearch(GridSearch.ding2011(), 0), **options)
+    few.fit(X[:30], Y[:30, 0])  # below 64 rows: exact
+    exact = LSSVR("cv", search=GridSearch.ding2011(), **options).fit(X[:30], Y[:30, 0])
+    for name in ("param_C", "mean_test_score"):
+        np.testing.assert_array_equal(few.cv_results_[name], exact.cv_results_[name])
+
+
 def test_all_values_of_C_come_together():
     point = CirculantObjective(objective(assign_folds(X, 5))).at(0.5)
     together = point.losses(C).mean

@@ -6,7 +6,7 @@ from lssvm.backends.rows import Rows
 from lssvm.codes import Code
 from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import RBF
-from lssvm.moments.moments import make_cells
+from lssvm.solvers.moments import make_cells
 from lssvm.solvers.primal import solve_primal
 from lssvm.tasks import AbsoluteError, Classes, Misclassification, SquaredError, Targets
 from lssvm.tuning.fixed_size import FixedSizeObjective

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.tuning.search_objectives import SurfaceObjective, bowl, rough
 
-from lssvm.tuning.grid import GridSearch, ShrinkingGridSearch
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import GridSearch, ShrinkingGridSearch
 
 
 def test_every_pair_is_evaluated_with_one_point_per_gamma():

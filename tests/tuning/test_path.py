@@ -7,9 +7,8 @@ import pytest
 from tests.tuning.search_objectives import SurfaceObjective, banana, bowl, steps, two_valleys
 
 from lssvm.tuning import Losses
-from lssvm.tuning.grid import GridSearch
-from lssvm.tuning.path import ListedPathSearch, PathSearch
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import GridSearch, ListedPathSearch, PathSearch
 
 
 def grid_10_by_10():

@@ -7,11 +7,9 @@ import pytest
 from tests.tuning.search_objectives import GENERAL, SurfaceObjective, bowl, rough, steps
 
 from lssvm._core.errors import InvalidInputError, Stopped
-from lssvm.tuning.annealing import CoupledAnnealing
-from lssvm.tuning.grid import GridSearch
 from lssvm.tuning.objective import Losses
-from lssvm.tuning.path import PathSearch, make_search
 from lssvm.tuning.search import Recorder, Space
+from lssvm.tuning.searches import CoupledAnnealing, GridSearch, PathSearch, make_search
 
 ALL = GENERAL
 

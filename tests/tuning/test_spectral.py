@@ -12,6 +12,7 @@ from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
 from lssvm.solvers.circulant import Circulant, first_row, lay_rows
 from lssvm.solvers.exact import eigen_state
+from lssvm.tuning import PathSearch
 from lssvm.tuning.objective import Group
 from lssvm.tuning.spectral import SpectralObjective, Spectrum, criterion_objective, noise_variance
 
@@ -226,7 +227,9 @@ def test_many_classes(scoring, multiclass):
     labels = np.repeat([0, 1, 2], 30)
     model = LSSVC("cv", gamma="cv", scoring=scoring, multiclass=multiclass).fit(rows, labels)
     assert model.score(rows, labels) > 0.93
-    separate = LSSVC("cv", scoring=scoring, multiclass=multiclass, tuning="separate")
+    separate = LSSVC(
+        "cv", scoring=scoring, multiclass=multiclass, search=PathSearch(per_output=True)
+    )
     assert separate.fit(rows, labels).score(rows, labels) > 0.93
 
 

@@ -11,7 +11,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesS
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC
 from lssvm._core.errors import InvalidInputError, NumericalWarning
-from lssvm.tuning import GridSearch
+from lssvm.codes import Coding
+from lssvm.tuning import GridSearch, PathSearch
 
 iris = load_iris()
 wide = make_classification(
@@ -34,7 +35,7 @@ CLASSIFIERS = [
     LSSVC("cv", gamma="cv"),
     LSSVC("cv", multiclass="ova"),
     LSSVC(10.0, gamma=0.3, multiclass="ecoc"),
-    LSSVC("cv", tuning="separate"),
+    LSSVC("cv", search=PathSearch(per_output=True)),
     LSSVC(10.0, gamma=0.3, reduction="prune"),
     FixedSizeLSSVC(60, C=10.0, gamma=0.3),
     FixedSizeLSSVC(60),
@@ -152,7 +153,7 @@ def test_probabilities_agree_with_predict_and_mean_something(model, data):
 
 def test_two_classes_are_ranked_as_by_the_scores():
     X, y = moons
-    for model in (LSSVC(), LSSVC(calibration="isotonic"), FixedSizeLSSVC(40)):
+    for model in (LSSVC(), LSSVC(multiclass=Coding(calibration="isotonic")), FixedSizeLSSVC(40)):
         model.fit(X, y)
         order = np.argsort(model.decision_function(X))
         assert np.all(np.diff(model.predict_proba(X)[order, 1]) >= 0)
@@ -185,12 +186,12 @@ def test_class_weights_move_the_probabilities_with_the_decision():
 
 def test_no_calibration_no_probabilities():
     for kind in (LSSVC, FixedSizeLSSVC, GreedyLSSVC):
-        model = kind(calibration=None)
+        model = kind(multiclass=Coding(calibration=None))
         model.fit(*moons)
         assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_set")
         assert model.predict(moons[0]).shape == (400,)
     with pytest.raises(InvalidInputError, match="calibration"):
-        LSSVC(calibration="beta").fit(*moons)
+        LSSVC(multiclass=Coding(calibration="beta")).fit(*moons)
 
 
 def test_a_truncated_model_has_no_rows_to_calibrate_on():

@@ -6,7 +6,7 @@ import pytest
 from lssvm import LSSVC, FixedSizeLSSVC
 from lssvm.fitting import fixed_solution
 from lssvm.fitting.record import Resources
-from lssvm.moments import Moments
+from lssvm.solvers.moments import Moments
 from lssvm.uncertainty import posterior
 
 rng = np.random.default_rng(0)

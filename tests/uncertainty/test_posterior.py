@@ -15,6 +15,7 @@ from lssvm import LSSVR, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, NumericalWarning
 from lssvm.kernels import RBF
 from lssvm.solvers import DualSystem
+from lssvm.tuning import PathSearch
 from lssvm.uncertainty import DualPosterior
 
 rng = np.random.default_rng(0)
@@ -156,7 +157,7 @@ def test_several_outputs_have_their_own_scale():
 
 def test_outputs_tuned_by_themselves():
     Y = np.column_stack([y, rng.normal(size=50)])
-    model = LSSVR("cv", gamma="cv", tuning="separate", cv=5).fit(X, Y)
+    model = LSSVR("cv", gamma="cv", search=PathSearch(per_output=True), cv=5).fit(X, Y)
     std = model.predict(T, return_std=True)[1]
     for j in range(2):
         own = LSSVR(float(model.C_[j]), gamma=float(model.gamma_[j])).fit(X, Y[:, j])

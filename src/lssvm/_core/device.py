@@ -121,8 +121,8 @@ def _on_accelerator(X: Any) -> bool:
 
 
 def _torch_device(name: Any) -> Device:
-    remedy = "pip install lssvm[gpu], or device=None to compute with NumPy."
-    torch = library("torch", f"device={name!r} needs torch", remedy)
+    otherwise = ", or device=None to compute with NumPy"
+    torch = library("torch", f"device={name!r} needs torch", "[gpu]", otherwise)
     try:
         place = torch.device(name)
     except (RuntimeError, TypeError) as error:

@@ -53,12 +53,17 @@ class MissingDependencyError(LSSVMError, ImportError):
     """An optional library that is needed for what was asked is not installed."""
 
 
-def library(module: str, needed: str, remedy: str) -> Any:
-    """Import an optional library, or say what needs it and how to have it."""
+def install(name: str) -> str:
+    """Return the command that installs a library, or an extra of this package such as "[plots]"."""
+    return f"pip install '.{name}' in a clone of lssvm" if name[0] == "[" else f"pip install {name}"
+
+
+def library(module: str, needed: str, name: str, otherwise: str = "") -> Any:
+    """Import an optional library, or raise with what needs it and the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        message = f"{needed}, which is not installed: {remedy}"
+        message = f"{needed}, which is not installed: {install(name)}{otherwise}."
         raise MissingDependencyError(message) from error
 
 

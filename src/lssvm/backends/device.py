@@ -19,12 +19,12 @@ from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
 from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.base import FoldModels, Named, Result
+from lssvm.backends.host import FoldModels, Named, Result
 from lssvm.data.folds import Folds
 from lssvm.data.source import LookedUp
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
-from lssvm.moments.moments import Cells, Moments
+from lssvm.solvers.moments import Cells, Moments
 
 _KEPT = 0.5  # part of the free memory up to which rows stay on the device
 _ROWS = 2**20  # rows of a block of those that stay

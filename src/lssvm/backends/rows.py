@@ -25,9 +25,8 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import require, slices
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.base import AnyFolds, Backend, FoldModels, Named, row_block
 from lssvm.backends.device import Torch
-from lssvm.backends.host import CHUNK, Host
+from lssvm.backends.host import CHUNK, AnyFolds, Backend, FoldModels, Host, Named, row_block
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.data.prepare import Preparation, Survey
 from lssvm.data.raw import RawBlock, check_rows, plain_features
@@ -37,11 +36,20 @@ from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import resolve_gamma
 from lssvm.kernels.metric import IDENTITY
-from lssvm.moments import Moments, NystromMap, Piece, accumulate_stream
-from lssvm.moments.moments import FoldMoments, make_cells, map_outputs, stream_cells
+from lssvm.solvers.moments import (
+    FoldMoments,
+    Moments,
+    NystromMap,
+    Piece,
+    accumulate_stream,
+    make_cells,
+    map_outputs,
+    stream_cells,
+)
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
 from lssvm.tasks import Classes, ClassTable, RowLoss, Targets
+from lssvm.tasks.losses import DifferentiableLoss, loss_name
 
 _MANY = 20  # more folds than this, of equal rows each, are left out in closed form
 _RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls
@@ -74,7 +82,7 @@ class Training(Protocol):
     def content(self) -> Any:
         """Rows for hashes of what they hold, where they are hashed fastest."""
 
-    def check(self, loss: str, criterion: str | None) -> None:
+    def check(self, loss: str | DifferentiableLoss, criterion: str | None) -> None:
         """Raise for a loss, or a criterion without folds, that is not available here."""
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
@@ -115,7 +123,7 @@ class Training(Protocol):
         Z: FloatArray,
         map: NystromMap,
         C: float,
-        loss: str,
+        loss: str | DifferentiableLoss,
         start: tuple[FloatArray, FloatArray],
         output: int,
     ) -> tuple[FloatArray, FloatArray, int]:
@@ -248,9 +256,9 @@ class Rows(Training):
             "groups": None if self.groups is None else self.groups[self.row_numbers],
         }
 
-    def check(self, loss: str, criterion: str | None) -> None:
+    def check(self, loss: str | DifferentiableLoss, criterion: str | None) -> None:
         """Raise for what a device does not compute."""
-        self.backend.check(loss, criterion)
+        self.backend.check(loss_name(loss), criterion)
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
         """Return the folds by position of these rows that can be trained on and tested."""
@@ -364,15 +372,18 @@ class Rows(Training):
         Z: FloatArray,
         map: NystromMap,
         C: float,
-        loss: str,
+        loss: str | DifferentiableLoss,
         start: tuple[FloatArray, FloatArray],
         output: int,
         **options: Any,
     ) -> tuple[FloatArray, FloatArray, int]:
         """Minimise another loss than the squares for one output; also return the steps."""
         options |= {"budget": self.budget, "threads": self.threads}
-        y = self.Y[:, [output]]
-        return solve_reweighted(kernel, self.X, y, Z, map, C, loss, start, self.weight, **options)
+        y, weight = self.Y[:, [output]], self.weight
+        if self.labels is not None:  # rows of other classes are not part of the problem
+            options, used = options | {"classes": True}, (y[:, 0] != 0).astype(np.float64)
+            weight = used if weight is None else used * weight
+        return solve_reweighted(kernel, self.X, y, Z, map, C, loss, start, weight, **options)
 
     def holds(self, keys: Any, seed: int) -> BoolArray:
         """Return which of some hashes of rows are among the rows."""
@@ -513,8 +524,13 @@ class ScanRows(Training):
         budget, threads = self.blocks.data.resources(self.budget, self.threads)
         return {"budget": budget, "threads": threads}
 
-    def check(self, loss: str, criterion: str | None) -> None:
-        """Refuse criteria without folds."""
+    def check(self, loss: str | DifferentiableLoss, criterion: str | None) -> None:
+        """Refuse criteria without folds, and losses that need several looks at a row."""
+        if not isinstance(loss, str):
+            raise InvalidInputError(
+                f"loss={loss!r} is not available for rows that are read in blocks: use one of "
+                "'huber', 'absolute', 'weighted', or rows in memory."
+            )
         if criterion is not None:
             raise InvalidInputError(
                 f"scoring={criterion!r} is not available for rows that are read in blocks: use "
@@ -602,7 +618,7 @@ class ScanRows(Training):
         Z: FloatArray,
         map: NystromMap,
         C: float,
-        loss: str,
+        loss: str | DifferentiableLoss,
         start: tuple[FloatArray, FloatArray],
         output: int,
     ) -> tuple[FloatArray, FloatArray, int]:
@@ -615,6 +631,7 @@ class ScanRows(Training):
             fitted = self.backend.outputs(kernel, self.sample.X, Z, *model)
             return residual_scale(self.sample.Y[:, [output]] - fitted, self.sample.weight)
 
+        assert isinstance(loss, str)
         total, scale = 0, scale_of(start)
         stages = ("huber", "weighted") if loss == "weighted" else (loss,)
         for stage in stages:

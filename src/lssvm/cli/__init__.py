@@ -19,7 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, 2 for input that cannot be used (one line on standard error says why), 130
+        The exit code: 0, 2 for input that cannot be used (one line on standard error gives the
+        reason), 130
         when it was interrupted.
 
     Examples
@@ -41,10 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         if error.name not in ("rich", "typer"):
             raise
-        sys.stderr.write(
-            f"lssvm: error: the command line needs {error.name}, which is not installed: "
-            "pip install 'lssvm[cli,files]'\n"
-        )
+        from lssvm._core.errors import install
+
+        missing = f"the command line needs {error.name}, which is not installed"
+        sys.stderr.write(f"lssvm: error: {missing}: {install('[cli,files]')}\n")
         return 2
     except KeyboardInterrupt:  # while it starts
         return 130

@@ -15,7 +15,7 @@ from lssvm._core.errors import InvalidInputError, LSSVMError
 from lssvm._core.text import printable
 from lssvm._core.version import __version__
 from lssvm.cli.comparing import compare
-from lssvm.cli.console import LONGEST, table_writer
+from lssvm.cli.console import LONGEST, Output, shown, table_writer
 from lssvm.cli.forecasting import forecast
 from lssvm.cli.options import (
     INTERRUPTED,
@@ -31,8 +31,8 @@ from lssvm.cli.options import (
 from lssvm.cli.predicting import Written, evaluate, export, info, predict
 from lssvm.cli.training import Testing, reduce, train, tune
 
-DEMO = "german_credit"
-MODEL = Modelling()  # as it comes
+DEMO = (("concrete", "the strength of concrete"), ("german_credit", "who repays a credit"))
+MODEL = Modelling()  # the default
 
 
 def datasets(
@@ -50,7 +50,7 @@ def datasets(
 
     if name is not None:
         if general.json and out == "-":
-            raise InvalidInputError("--json tells about a file that is written: give -o FILE.")
+            raise InvalidInputError("--json describes a file that is written: give -o FILE.")
         check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
         into = "" if out == "-" else f" into {out}"
@@ -109,9 +109,11 @@ def demo(
         str, Argument(metavar="[FOLDER]", help="Where the files go; made where it is not.")
     ] = "demo-output",
 ) -> None:
-    """Train on bundled data.
+    """Train on two bundled data sets.
 
-    Leaves a model, a report and predictions in a folder and prints an accuracy line.
+    The strength of concrete (numbers, with intervals and what each column adds) and German credit
+    (two classes, where little can be learned). A model, a report and predictions of each are left
+    in a folder.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -119,19 +121,49 @@ def demo(
         raise InvalidInputError(
             f"{folder} cannot be made a folder: {error.strerror or error}."
         ) from error
-    data, model, report, predictions = (
-        os.path.join(folder, name)
-        for name in ("credit.csv", "credit.lssvm", "report.html", "predictions.csv")
+    output = general.output
+    for name, what in DEMO:
+        data, model, report, predictions = (
+            os.path.join(folder, f"{name}{ending}")
+            for ending in (".csv", ".lssvm", ".html", "-predictions.csv")
+        )
+        write_dataset(name, data)
+        output.line(f"# {name}: {what}")
+        output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
+        asked = Columns(target="target"), model, Reading(), MODEL, Fitting(), general
+        train(data, *asked, Testing(report=report))
+        classes = name == DEMO[1][0]
+        extra = "--proba" if classes else "--interval 0.9"
+        output.line(f"$ lssvm predict {model} {data} {extra} -o {predictions}")
+        quiet = General(json=False, quiet=general.quiet or general.json)
+        wanted = Written(predictions, proba=classes, interval=None if classes else 0.9)
+        predict(model, data, Reading(), quiet, wanted)
+        if not classes:
+            explain_first(model, data, output)
+        output.line(f"open {report} in a browser\n")
+
+
+def explain_first(model: str, data: str, output: Output) -> None:
+    """Show what every column adds to the prediction of the first row of a file."""
+    import numpy as np
+
+    from lssvm.cli.models import as_given, load_model, model_scan
+    from lssvm.cli.tables import open_table
+
+    loaded: Any = load_model(model).model
+    rows = model_scan(loaded, open_table(data, Reading()), None)
+    first = next(rows.blocks()).take(np.arange(1))
+    found = loaded.explain(as_given(loaded, first, rows.schema), n_background=50)
+    order = np.argsort(-np.abs(found.values[0]))
+    base, total = float(found.base_values[0]), float(found.prediction[0])
+    output.table(
+        f"What the first row's columns add to the mean prediction {shown(base)}: {shown(total)}",
+        ["column", "value", "adds"],
+        [
+            [found.feature_names[j], shown(float(found.data[0, j])), f"{found.values[0, j]:+.1f}"]
+            for j in order
+        ],
     )
-    write_dataset(DEMO, data)
-    general.output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
-    testing = Testing(report=report)
-    asked = Columns(target="target"), model, Reading(), MODEL, Fitting(), general, testing
-    train(data, *asked)
-    general.output.line(f"$ lssvm predict {model} {data} --proba -o {predictions}")
-    quiet = General(json=False, quiet=general.quiet or general.json)
-    predict(model, data, Reading(), quiet, Written(predictions, proba=True))
-    general.output.line(f"look at {report} with a browser")
 
 
 def _plain(values: Any) -> list[Any]:
@@ -201,7 +233,7 @@ def _version(value: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool, Option("--version", callback=_version, is_eager=True, help="Say which version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:

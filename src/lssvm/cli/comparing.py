@@ -1,4 +1,4 @@
-"""`lssvm compare`: our models beside scikit-learn's on somebody's own data."""
+"""`lssvm compare`: the models of lssvm and of other libraries on the same rows of a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
+from lssvm.cli.console import percent
 from lssvm.cli.models import Model, as_columns, estimator_class
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
@@ -17,10 +18,16 @@ _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _ARD_ROWS = 5_000  # rows up to which a width for each feature is learned
 _GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
 _SVC_ROWS = 20_000
+# Of other libraries: classifier, regressor, and parameters for the seed and for silence.
+_BOOSTING: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "catboost": ("CatBoostClassifier", "CatBoostRegressor", "random_seed", {"verbose": False}),
+    "lightgbm": ("LGBMClassifier", "LGBMRegressor", "random_state", {"verbose": -1}),
+    "xgboost": ("XGBClassifier", "XGBRegressor", "random_state", {"verbosity": 0}),
+}
 
 
 class Prepared(NamedTuple):
-    """Rows, the same for all models: prepared, and the columns as they came."""
+    """Rows, the same for all models: prepared, and the raw columns."""
 
     X: Any
     y: Any
@@ -38,12 +45,13 @@ def compare(
         int, Option(min=50, help="At most so many rows are read, drawn at random.")
     ] = 20_000,
 ) -> None:
-    """Put our models beside scikit-learn's.
+    """Compare with scikit-learn and boosted trees.
 
-    All models are tested on the same held-out rows and see the same prepared columns, but for the
-    model for tables, which prepares them itself. Ours tune themselves; SVC is tuned over a small
-    grid up to 2,000 rows and has its defaults beyond, Nystroem + Ridge chooses among three widths
-    and nine penalties, gradient boosting has its defaults.
+    All models are tested on the same held-out rows and see the same prepared columns, except for
+    the model for tables, which prepares the raw columns itself. The models of lssvm tune
+    themselves; SVC is tuned over a small grid up to 2,000 rows and has its defaults beyond,
+    Nystroem + Ridge chooses among three widths and nine penalties. Gradient boosting of
+    scikit-learn, and of CatBoost, LightGBM and XGBoost where these are installed, has its defaults.
     """
     from lssvm.cli.tables import inspect_table, open_table
 
@@ -64,7 +72,7 @@ def compare(
         ["model", "", f"test {'error' if classes else 'RMSE'}", "fit, s", "predict, s", "size, kB"],
         [
             [
-                *(row["model"], row["note"], f"{row['error']:.2%}" if classes else row["error"]),
+                *(row["model"], row["note"], percent(row["error"]) if classes else row["error"]),
                 *(row["fit_seconds"], row["predict_seconds"], f"{row['bytes'] / 1024:.0f}"),
             ]
             for row in measured
@@ -151,26 +159,47 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     tuned = GridSearchCV(nystroem, {"nystroem__gamma": widths}, cv=3)
     models.append(("Nystroem + Ridge", f"{size} components, 3 gammas", tuned))
     models.append((boosting.__name__, "defaults", boosting(random_state=seed)))
+    return [*models, *other_boosting(classes, seed)]
+
+
+def other_boosting(classes: bool, seed: int) -> list[tuple[str, str, Any]]:
+    """Return gradient boosting of other libraries, of those that are installed."""
+    from importlib import import_module
+
+    models = []
+    for library, (classifier, regressor, seeded, options) in _BOOSTING.items():
+        try:
+            module = import_module(library)
+        except ImportError:
+            continue
+        name = classifier if classes else regressor
+        model = vars(module)[name](**{seeded: seed}, **options)
+        models.append((name, f"defaults of {library}", model))
     return models
 
 
 def _measured(
     name: str, note: str, model: Model, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
+    import numpy as np
     from sklearn import metrics
 
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
     own, new = (rows.raw if name.startswith("LSSVM") else rows.X for rows in (train, test))
+    target, true = train.y, test.y
+    if classes and not type(model).__module__.startswith("lssvm."):
+        labels, target = np.unique(target, return_inverse=True)  # some take codes of classes only
+        true = np.searchsorted(labels, true)
     start = time.perf_counter()
-    model.fit(own, train.y, **weights)
+    model.fit(own, target, **weights)
     fitted = time.perf_counter()
-    predicted = model.predict(new)
+    predicted = np.asarray(model.predict(new)).reshape(len(true))
     done = time.perf_counter()
     metric = metrics.zero_one_loss if classes else metrics.root_mean_squared_error
     return {
         "model": name,
         "note": note if train.weight is None or weights else f"{note}, without weights",
-        "error": float(metric(test.y, predicted, sample_weight=test.weight)),
+        "error": float(metric(true, predicted, sample_weight=test.weight)),
         "fit_seconds": fitted - start,
         "predict_seconds": done - fitted,
         "bytes": _bytes(model),

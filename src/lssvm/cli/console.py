@@ -99,14 +99,26 @@ def shown(value: Any) -> str:
     Examples
     --------
     >>> from lssvm.cli.console import shown
-    >>> shown(0.123456), shown(12345678.0), shown(None), shown("a"), shown(7)
-    ('0.1235', '1.235e+07', '', 'a', '7')
+    >>> shown(0.123456), shown(22340.4), shown(None), shown("a"), shown(7)
+    ('0.1235', '22,340', '', 'a', '7')
     """
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
     return str(value)
+
+
+def percent(share: float) -> str:
+    """Return a share as per cent, to one digit behind the point.
+
+    Examples
+    --------
+    >>> from lssvm.cli.console import percent
+    >>> percent(0.72), percent(1.0)
+    ('72.0 %', '100.0 %')
+    """
+    return f"{100.0 * share:.1f} %"
 
 
 def plain(value: Any) -> Any:
@@ -219,10 +231,10 @@ class FitProgress:
         if loss is None or not math.isfinite(loss):
             return ""
         if self.scoring is not None:
-            return f"best {self.scoring} {-loss:.4g}"
+            return f"best {self.scoring} {shown(-loss)}"
         if self.classes:
-            return f"best error {1.0 + loss:.2%}"
-        return f"best RMSE {math.sqrt(max(loss, 0.0)):.4g}"
+            return f"best error {percent(1.0 + loss)}"
+        return f"best RMSE {shown(math.sqrt(max(loss, 0.0)))}"
 
     def _show(self, done: int | None, planned: int | None, what: str, best: str = "") -> None:
         if self._bar is not None:

@@ -53,8 +53,8 @@ class Forecasting:
 def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasting) -> None:
     """Forecast a time series, with intervals.
 
-    The series is modelled by its own past; dates beside it are kept. As a check the last values are
-    forecast from those before them, beside forecasts that anybody can make: the last value again,
+    The series is predicted from its own past; its dates are kept. As a check the last values are
+    forecast from those before them and compared with simple forecasts: the last value again,
     the last season again, and the line through the first and the last value (drift).
     """
     import numpy as np
@@ -182,8 +182,8 @@ def _dates(table: Any, name: str) -> Any:
     style = date_style(texts)
     if style is None or style.ambiguous:
         raise InvalidInputError(
-            f"--time {name} holds texts such as {texts[0]!r}, which are no dates, or could be read "
-            "in two ways: write them as 2024-12-31."
+            f"--time {name} holds texts such as {texts[0]!r}, which are not dates, or could be "
+            "read in two ways: write them as 2024-12-31."
         )
     return parse_dates(texts, style.order, style.zoned)
 

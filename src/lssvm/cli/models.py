@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
@@ -195,7 +195,7 @@ class Loaded:
         """Return the column of the target: the one given, else that of the training."""
         name = given or self.card.get("target")
         if not isinstance(name, str):
-            raise ModelFileError("The model file does not say what its target is: give --target.")
+            raise ModelFileError("The model file does not name its target: give --target.")
         return name
 
     def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
@@ -209,6 +209,15 @@ class Loaded:
         if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
             return rows, None
         return rule.split(table, rows, self.target(None))
+
+    def groups(self, table: Table, rows: Scan) -> Any:
+        """Return the groups of the rows that the model was trained on; None where it had none."""
+        from lssvm.cli.tables import HoldOut
+
+        rule, target = HoldOut.of_card(self.card), self.target(None)
+        if rule is None or rule.by != "group":
+            return None
+        return rule.train_groups(table, rows, target)
 
 
 def load_model(path: str) -> Loaded:
@@ -249,11 +258,14 @@ def _measured(value: Any) -> bool:
         return all(_number(value.get(n)) for n in ("rows", "rmse", "r2", "baseline_rmse"))
     ends = value.get("accuracy_interval")
     pair = isinstance(ends, (list, tuple)) and len(ends) == 2 and all(map(_number, ends))
-    return pair and all(_number(value.get(n)) for n in ("rows", "accuracy", "baseline"))
+    shares = [value.get(n, 0.0) for n in ("precision", "recall", "roc_auc")]
+    known = [value.get(n) for n in ("rows", "accuracy", "baseline")]
+    return pair and all(map(_number, [*known, *shares])) and _text(value.get("positive"))
 
 
 _KINDS: dict[str, Any] = {
     "target": _text,
+    "positive": _text,
     "tested": _text,
     "weight": _text,
     "seed": lambda value: isinstance(value, int) and value >= 0,
@@ -329,7 +341,7 @@ def model_kind(modelling: Modelling, fitting: Fitting) -> str:
             option = name.replace("_", "-")
             have = " and ".join(k for k, names in _KNOWN.items() if name in names)
             raise InvalidInputError(
-                f"--{option} is no option of the {kind} model, but of {have}: leave it out, or "
+                f"--{option} is not an option of the {kind} model, but of {have}: omit it, or "
                 f"give --model {have.split()[0]}."
             )
     return kind
@@ -369,6 +381,10 @@ def _words(given: Fitting, classes: bool, kind: str) -> dict[str, Any]:
     if given.intercept is not None:
         bias = one_of("intercept", given.intercept, tuple(_INTERCEPTS))
         words["fit_intercept"] = _INTERCEPTS[bias]
+    if words.pop("tuning", "joint") == "separate":
+        from lssvm.tuning import make_search
+
+        words["search"] = replace(make_search(words.get("search", "path")), per_output=True)
     return words
 
 

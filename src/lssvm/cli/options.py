@@ -21,7 +21,7 @@ INTERRUPTED = 130
 TESTING = "Test and report"
 MODEL = "Model"
 TUNING = "Settings (the table model needs none; most take the fixed-size model instead)"
-FILES = "How text files are read (recognised where nothing is said)"
+FILES = "How text files are read (detected by default)"
 GENERAL = "In general"
 HEADINGS = ("Arguments", "Options", TESTING, MODEL, TUNING, FILES, GENERAL)
 
@@ -162,7 +162,7 @@ def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
         name = names.get(key.replace("-", "_").lower())
         if name is None:
             raise typer.BadParameter(
-                f"{path} sets {key!r}, which is no option of this command; options are "
+                f"{path} sets {key!r}, which is not an option of this command; options are "
                 f"{', '.join(sorted(n.replace('_', '-') for n in names if len(n) > 1))}."
             )
         settings[name] = _value(value)
@@ -200,7 +200,7 @@ class General:
     heading: ClassVar[str] = GENERAL
 
     json: bool = option(False, "One JSON object on stdout.", names=("--json",))
-    quiet: bool = option(False, "Say nothing but errors.", names=("--quiet", "-q"))
+    quiet: bool = option(False, "Print only errors.", names=("--quiet", "-q"))
     config: str | None = option(
         None,
         "Options from a TOML file; the command line wins.",
@@ -234,7 +234,7 @@ class Reading:
 
     delimiter: str | None = option(None, "Between the fields of CSV.", "CHAR")
     missing: list[str] = option(  # noqa: RUF009
-        ("?",), "A text that means 'missing', beside the empty one and NA; may be repeated.", "TEXT"
+        ("?",), "A further text that means 'missing', as NA does; may be repeated.", "TEXT"
     )
     decimal: str | None = option(None, "The decimal sign.", ".|,")
     thousands: str | None = option(None, "Between thousands.", "CHAR")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli.console import ENDINGS, Output, table_writer
+from lssvm.cli.console import ENDINGS, Output, percent, shown, table_writer
 from lssvm.cli.models import (
     Loaded,
     Model,
@@ -36,19 +36,19 @@ NewRows = Annotated[
 
 @dataclass(frozen=True)
 class Written:
-    """What is written beside the predictions, and where."""
+    """What is written in addition to the predictions, and where."""
 
     out: str = option("-", "CSV, Parquet, Arrow; - is stdout", "FILE", OUTPUT)
     proba: bool = option(False, "Add the probability of every class.", names=("--proba",))
     interval: float | None = option(
         None,
-        "Add intervals that hold a new value so often, such as 0.9 (classes: sets).",
+        "Add intervals that hold a new value with this probability, such as 0.9 (classes: sets).",
         "COVERAGE",
     )
     keep: list[str] = option((), "Copy a column of the input (* is all).", "COLUMN")  # noqa: RUF009
     check: bool = option(
         False,
-        "Say what is unlike the training rows: new categories, shifted columns, far rows.",
+        "Report what differs from the training rows: new categories, shifted columns, far rows.",
         names=("--check",),
     )
     escape: bool = option(
@@ -63,15 +63,15 @@ def predict(
 ) -> None:
     """Predict new rows with a model.
 
-    Block by block: they need not fit in memory. The columns of the model are found by their names;
-    others are not looked at. A file appears when it is complete.
+    Rows are read block by block and need not fit in memory. The columns of the model are found by
+    their names; other columns are ignored. A file appears when it is complete.
     """
     from lssvm.cli.checking import RowCheck
     from lssvm.cli.tables import check_writable, open_input
 
     out, interval = written.out, written.interval
     if general.json and out == "-":
-        raise InvalidInputError("--json tells about a file of predictions: give -o FILE.")
+        raise InvalidInputError("--json describes a file of predictions: give -o FILE.")
     check_writable(out, ENDINGS, (data, model), stdout=True)
     loaded = load_model(model).model
     if written.proba and not (is_classifier(loaded) and hasattr(loaded, "predict_proba")):
@@ -154,6 +154,11 @@ class Measured:
 
     target: str | None = option(None, "Column to compare with.", names=TARGET)
     weight: str | None = option(None, "Column of sample weights.")
+    positive: str | None = option(
+        None,
+        "Of two classes, the one that precision and recall are about; that of `train`.",
+        "CLASS",
+    )
     held_out: bool = option(
         False, "Only the rows that `train` held out of this same file.", names=("--held-out",)
     )
@@ -164,7 +169,7 @@ def evaluate(
 ) -> None:
     """Measure a model on rows with a known target.
 
-    Rows the model was trained on make it look better than it is; --held-out leaves them away.
+    Rows the model was trained on make it look better than it is; --held-out leaves them out.
     """
     from lssvm.cli.tables import open_input
 
@@ -177,14 +182,22 @@ def evaluate(
                 f"--held-out needs the file that the model was trained on, with rows held out "
                 f"(train --test): {data} is another one, or none were."
             )
-        metrics = measure(loaded.model, held)
+        metrics = measure(loaded.model, held, measured.positive or loaded.card.get("positive"))
     show_metrics(general.output, metrics)
-    general.output.line(headline(metrics, "held-out" if measured.held_out else ""))
+    for line in headlines(metrics, "held-out" if measured.held_out else ""):
+        general.output.line(line)
     general.output.result({"model": model, "data": data, **metrics})
 
 
-def measure(model: Model, data: Scan) -> dict[str, Any]:
+def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
     """Return the metrics of a model on rows with a target, as `metrics_of` does.
+
+    Parameters
+    ----------
+    model : fitted model
+    data : Scan
+    positive : object or None, default=None
+        The positive class of two; None: the rarer one of these rows.
 
     Notes
     -----
@@ -214,10 +227,13 @@ def measure(model: Model, data: Scan) -> dict[str, Any]:
             )
     if not parts:
         raise InvalidInputError("No row to measure on has a class that the model knows.")
-    return metrics_of(join_predictions(parts), np.concatenate([np.empty(0), *unknown]))
+    found = join_predictions(parts)
+    return metrics_of(found, np.concatenate([np.empty(0), *unknown]), positive)
 
 
-def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -> dict[str, Any]:
+def metrics_of(
+    found: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
+) -> dict[str, Any]:
     """Return metrics, those of the report, in types that JSON knows.
 
     Parameters
@@ -225,15 +241,19 @@ def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -
     found : ClassPredictions or NumberPredictions
     unknown : array, default=()
         Weights of rows whose class the model has not seen: they count as wrong.
+    positive : object or None, default=None
+        The positive class of two; None: the rarer one.
 
     Returns
     -------
     dict
-        Classes: ``accuracy`` with an interval of 95 %, ``baseline`` (of always saying the most
-        frequent class), the figures of `lssvm.report.measures.class_figures`, ``confusion`` and
-        per-class figures. Numbers: those of `NUMBER_FIGURES`, ``bias`` and ``baseline_rmse`` (of
-        always saying the mean).
+        Classes: ``accuracy`` with an interval of 95 %, ``baseline`` (that of the most frequent
+        class), the figures of `lssvm.report.measures.class_figures`, ``confusion`` and per-class
+        figures. Numbers: those of `NUMBER_FIGURES`, ``bias`` and ``baseline_rmse`` (that of the
+        mean).
     """
+    from dataclasses import replace
+
     import numpy as np
 
     from lssvm.report import measures
@@ -251,17 +271,21 @@ def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -
             "bias": float(np.average(off, weights=found.weight)),
             "baseline_rmse": float(np.sqrt(np.average((y - mean) ** 2, weights=found.weight))),
         }
+    known = found.classes[found.labels]
+    found = replace(found, positive=measures.positive_class(found.classes, known, positive))
     hits, weight = found.labels == found.decided, found.weight
     if len(unknown):
         weight = np.append(np.ones(len(found)) if weight is None else weight, unknown)
         hits = np.append(hits, np.zeros(len(unknown), dtype=bool))
     share, low, high = measures.proportion_interval(hits, weight)
+    two = len(found.classes) == 2
     return {
         "rows": len(found) + len(unknown),
         "accuracy": share,
         "accuracy_interval": (low, high),
         "error": 1.0 - share,
         "baseline": measures.baseline_accuracy(found)[0] * total / (total + others),
+        **({"positive": measures.written_label(found.classes[found.positive])} if two else {}),
         **measures.figures(measures.class_figures(found), found),
         **({"rows_of_unknown_classes": others} if others else {}),
         "classes": measures.class_table(found),
@@ -269,27 +293,35 @@ def metrics_of(found: ClassPredictions | NumberPredictions, unknown: Any = ()) -
     }
 
 
-def headline(metrics: dict[str, Any], kind: str = "") -> str:
-    """Return the one line that says how good a model is.
+def headlines(metrics: dict[str, Any], kind: str = "") -> list[str]:
+    """Return the lines that say how good a model is, next to the simplest one.
 
     Examples
     --------
-    >>> from lssvm.cli.predicting import headline
-    >>> headline({"rmse": 2.5, "baseline_rmse": 8.0, "r2": 0.91, "rows": 100}, "held-out")
-    'RMSE 2.5, R2 0.91 on 100 held-out rows (always saying the mean: RMSE 8)'
+    >>> from lssvm.cli.predicting import headlines
+    >>> headlines({"rmse": 2.5, "baseline_rmse": 8.0, "r2": 0.91, "rows": 100}, "held-out")
+    ['R2 0.910, RMSE 2.5 on 100 held-out rows (predicting the mean: RMSE 8)']
     """
     rows = f"on {metrics['rows']:,} {kind} rows".replace("  ", " ")
     if "accuracy" not in metrics:
-        return (
-            f"RMSE {metrics['rmse']:.4g}, R2 {metrics['r2']:.3g} {rows} (always saying the mean: "
-            f"RMSE {metrics['baseline_rmse']:.4g})"
-        )
-    low, high = metrics["accuracy_interval"]
+        return [
+            f"R2 {metrics['r2']:.3f}, RMSE {shown(float(metrics['rmse']))} {rows} (predicting the "
+            f"mean: RMSE {shown(float(metrics['baseline_rmse']))})"
+        ]
+    low, high = map(percent, metrics["accuracy_interval"])
     unknown = metrics.get("rows_of_unknown_classes")
-    return (
-        f"accuracy {metrics['accuracy']:.1%} (95 % interval {low:.1%} to {high:.1%}) {rows} "
-        f"(always saying the same class: {metrics['baseline']:.1%})"
+    first = (
+        f"accuracy {percent(metrics['accuracy'])} (95 % interval {low} to {high}) {rows} "
+        f"(most frequent class: {percent(metrics['baseline'])})"
     ) + ("; some have classes that the model has not seen" if unknown else "")
+    if "positive" not in metrics or not {"precision", "recall"} <= set(metrics):
+        return [first]
+    ranked = f", ROC AUC {metrics['roc_auc']:.3f}" if "roc_auc" in metrics else ""
+    return [
+        first,
+        f"class {metrics['positive']!r}: precision {percent(metrics['precision'])}, recall "
+        f"{percent(metrics['recall'])}{ranked}",
+    ]
 
 
 def show_metrics(output: Output, metrics: dict[str, Any]) -> None:
@@ -311,14 +343,15 @@ def show_metrics(output: Output, metrics: dict[str, Any]) -> None:
 
 
 def info(model: ModelFile, general: General) -> None:
-    """Say what a model file holds."""
+    """Show what a model file contains."""
     loaded, output = load_model(model), general.output
     facts = describe(model, loaded)
     rows = [[name.replace("_", " "), _text(value)] for name, value in facts.items()]
     output.table(os.path.basename(model), ["", ""], rows, left=(0, 1))
     test = loaded.card.get("test")
     if isinstance(test, dict):
-        output.line(f"test {headline(test, str(loaded.card.get('tested') or 'held-out'))}")
+        for line in headlines(test, str(loaded.card.get("tested") or "held-out")):
+            output.line(f"test {line}")
     output.result({**facts, "card": loaded.card})
 
 
@@ -371,13 +404,22 @@ def export(
     The preparation of its columns is part of it: it has an input for every raw column.
     """
     from lssvm.cli.tables import check_writable
-    from lssvm.onnx import export as write
 
     check_writable(out, (".onnx",), (model,))
-    write(load_model(model).model, out)
+    write_onnx(load_model(model).model, out)
     size = os.path.getsize(out)
     general.output.line(f"{out} written ({size / 1024:.1f} kB)")
     general.output.result({"model": model, "output": out, "bytes": size})
+
+
+def write_onnx(model: Model | None, out: str) -> None:
+    """Write a model as ONNX; without one, raise where that would not be possible."""
+    from lssvm.onnx import export as write
+    from lssvm.onnx.graph import need_onnx
+
+    need_onnx()
+    if model is not None:
+        write(model, out)
 
 
 def _text(value: Any) -> str:
@@ -387,5 +429,5 @@ def _text(value: Any) -> str:
         items = [str(item) for item in value]
         return ("; " if any(", " in item for item in items) else ", ").join(items)
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return shown(value)
     return str(value)

@@ -318,6 +318,10 @@ class HoldOut:
             return stratified(labels, self.share, self.seed)
         return whole_groups(labels, self.share, self.seed, self.column)
 
+    def train_groups(self, table: Table, whole: Scan, target: str) -> IntArray:
+        """Return the groups of the rows that are not held out."""
+        return self.codes(table, target)[~self.rows(table, whole, target)]
+
     def codes(self, table: Table, target: str) -> IntArray:
         """Return the values of the column as numbers, of the rows with a target; -1: missing."""
         values = self._values(table, target).combine_chunks().dictionary_encode()
@@ -448,6 +452,21 @@ class Inspection:
             return HoldOut(share, seed, "time" if group is None else "group", group or time)
         return HoldOut(share, seed, *(("class", self.target) if self.classes else ()))
 
+    def positive(self, asked: str | None) -> str | None:
+        """Return the positive class of two: the one asked for, else the rarer; None for others."""
+        from lssvm.report.measures import written_label
+
+        found = {written_label(label): n for label, n in (self.labels or {}).items()}
+        if asked is not None and (len(found) != 2 or asked not in found):
+            have = "numbers" if self.labels is None else short_list(list(found))
+            raise InvalidInputError(
+                f"--positive {asked} has to be one of two classes, but the target {self.target!r} "
+                f"has {have}."
+            )
+        if asked is not None or len(found) != 2:
+            return asked
+        return min(sorted(found, reverse=True), key=lambda label: found[label])
+
     def told(self) -> str:
         """Return the line that says what was detected."""
         into = "" if self.labels is None else f" into {len(self.labels)} classes"
@@ -497,7 +516,7 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
     left_out = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
     if not features:
         raise InvalidInputError(
-            f"{table.path} has no column to learn from beside the target {target!r}."
+            f"{table.path} has no column to learn from besides the target {target!r}."
         )
     facts = _Facts(table, target, features, most)
     try:
@@ -620,10 +639,10 @@ def _check_labels(target: str, facts: _Facts, task: str) -> None:
             "another --target."
         )
     elif classes and not facts.whole:
-        problem = "fractions, so it is no class: give --task regression."
+        problem = "fractions, so it is not a class: give --task regression."
     elif classes and any(isinstance(x, float) and abs(x) >= 2**53 for x in labels or ()):
         problem = (
-            "whole numbers of more than 15 digits, which cannot be told apart as numbers: write "
+            "whole numbers of more than 15 digits, which numbers cannot distinguish: write "
             "them as text, with a letter in front."
         )
     elif labels is not None and len(labels) < 2:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import time
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer import Option
 
-from lssvm._core.errors import InvalidInputError
-from lssvm.cli.console import Output, shown
+from lssvm._core.errors import InvalidInputError, LSSVMError
+from lssvm.cli.console import Output, percent, shown
 from lssvm.cli.models import (
     Model,
     fit_scan,
@@ -37,16 +39,18 @@ from lssvm.cli.options import (
     Seeded,
     option,
 )
-from lssvm.cli.predicting import headline, measure, metrics_of
+from lssvm.cli.predicting import headlines, measure, metrics_of, write_onnx
 
 if TYPE_CHECKING:
     from lssvm.cli.tables import HoldOut, Inspection
     from lssvm.data import Scan
 
+WITHOUT_REPORT = 1  # exit code: the model was written, its report was not
 SHARE = 0.2  # of the rows that are held out
 TINY = 100  # rows below which none are: figures are cross-validated
 FEWEST = 10  # rows that can be cross-validated
 MOST_ROWS = 2_000_000  # up to which the table model is the default
+SUPPORT = 200  # vectors that a model for tables is compressed to
 _COPIES = 12  # of the rows that the table model chooses by, in float64
 _KEPT = 4  # of all rows that it keeps, in float32: configurations, and features of a column
 
@@ -65,6 +69,11 @@ class Testing:
     group: str | None = option(None, "Rows with the same value are held out together.", "COLUMN")
     by_time: str | None = option(
         None, "The last rows by this column are held out.", "COLUMN", ("--time",)
+    )
+    positive: str | None = option(
+        None,
+        "Of two classes, the one that precision, recall, curves and costs are about; the rarer.",
+        "CLASS",
     )
     refit: bool = option(False, "Fit the tested model again, to all rows.", names=("--refit",))
 
@@ -122,9 +131,9 @@ def fit_rows(
     if inspected.without:
         many = "1 row has" if inspected.without == 1 else f"{inspected.without:,} rows have"
         left = "is" if inspected.without == 1 else "are"
-        output.note(f"lssvm: {many} no target and {left} left out")
+        output.note(f"lssvm: {many} no target and {left} dropped")
     for name, reason in inspected.left_out.items():
-        output.note(f"lssvm: column {name!r} is left out: {reason}")
+        output.note(f"lssvm: column {name!r} is dropped: {reason}")
     train, test, groups = inspected.scan(), None, None
     if rule is not None:
         train, test = rule.split(inspected.table, train, inspected.target)
@@ -138,7 +147,7 @@ def fit_rows(
     fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
     for name, reason in fitted.left_out.items():
         if name not in inspected.left_out:
-            output.note(f"lssvm: column {name!r} is left out: {reason}")
+            output.note(f"lssvm: column {name!r} is dropped: {reason}")
     return fitted
 
 
@@ -148,14 +157,15 @@ def _groups(model: Model, inspected: Inspection, rule: HoldOut) -> Any:
 
     if rule.by != "group" or isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
         return None
-    table, target = inspected.table, inspected.target
-    return rule.codes(table, target)[~rule.rows(table, inspected.scan(), target)]
+    return rule.train_groups(inspected.table, inspected.scan(), inspected.target)
 
 
 def train(
     data: DataFile,
     columns: Columns,
-    model: Annotated[str, Option(*OUTPUT, metavar="FILE", help="Where the model is written.")],
+    model: Annotated[
+        str, Option(*OUTPUT, metavar="FILE", help="Where the model is written; .onnx: as ONNX.")
+    ],
     reading: Reading,
     modelling: Modelling,
     fitting: Fitting,
@@ -166,10 +176,10 @@ def train(
 
     As in: lssvm train data.csv -t price -o price.lssvm --report price.html
 
-    Classes or numbers: the target decides. Text, dates and missing values are taken as they come,
-    and what becomes of them is stored in the model file. The model is the one for tables, a stack
-    of exact models that needs no settings; --model names others. A fifth of the rows (the same
-    share of every class) is held out for the accuracy that is printed; below 100 rows the figures
+    The target decides between classification and regression. Columns may hold text, dates and
+    missing values; how they are encoded is stored in the model file. The default is the model for
+    tables, a stack of exact models that needs no settings; --model chooses another. A fifth of the
+    rows (the same share of every class) is held out to test the model; below 100 rows the metrics
     are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
     from lssvm.cli.models import make_estimator, model_kind
@@ -181,12 +191,14 @@ def train(
     check_writable(report, inputs=(data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(model):
         raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
+    if is_onnx(model):
+        write_onnx(None, model)
     kind = model_kind(modelling, fitting)
     table = open_table(data, reading, output.note)
     parted = [name for name in (testing.group, testing.by_time) if name is not None]
     if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
         raise InvalidInputError(
-            "--group and --time say which rows are held out: give one of them, and neither "
+            "--group and --time choose the rows that are held out: give one of them, and neither "
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
@@ -202,6 +214,7 @@ def train(
         if why:
             output.note(f"lssvm: {why}: the fixed-size model reads the rows block by block")
             kind, inspected = "fixed-size", inspect_table(table, columns)
+    positive = inspected.positive(testing.positive)
     estimator = make_estimator(fitting, inspected.classes, general.seed, kind, modelling)
     rule = None
     tiny = test is None and not parted and test_data is None and inspected.n_rows < TINY
@@ -220,9 +233,9 @@ def train(
     if not fitted.interrupted:
         try:
             if fitted.test is not None:
-                metrics = measure(fitted.model, fitted.test)
+                metrics = measure(fitted.model, fitted.test, positive)
             elif tiny:
-                metrics = cross_validate(fitted, output)
+                metrics = cross_validate(fitted, output, positive)
         except KeyboardInterrupt:  # there is a model, which is not to be lost
             fitted = replace(fitted, interrupted=True)
     notes = _notes(fitted, metrics, output)
@@ -230,16 +243,21 @@ def train(
     if testing.refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
-    written = _write(fitted, metrics, model, refit=fitted.model is not tested.model)
+    refit = fitted.model is not tested.model
+    written = _write(fitted, metrics, model, refit=refit, positive=positive)
     if fitted.interrupted:
         output.note(f"lssvm: interrupted; the best model so far is in {model}")
         output.result(written)
         raise typer.Exit(INTERRUPTED)
-    if report is not None:
-        _write_report(tested, report, notes, model, output)
-        written["report"] = report
-    _tell(output, fitted, metrics, model, report)
+    failed = report is not None and not _write_report(
+        tested, report, notes, positive, model, output, written, _code(tested, reading, test_data)
+    )
+    if report is None or failed:
+        _warn_of_leaks(output, find_leaks(tested), inspected.classes)
+    _tell(output, fitted, metrics, model, None if failed else report)
     output.result(written)
+    if failed:
+        raise typer.Exit(WITHOUT_REPORT)
 
 
 def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) -> str:
@@ -269,7 +287,30 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
     return ""
 
 
-def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
+def is_onnx(path: str | None) -> bool:
+    """Say whether a model is to be written as ONNX."""
+    return path is not None and os.path.splitext(path)[1].lower() == ".onnx"
+
+
+def find_leaks(fitted: Fitted) -> dict[str, float]:
+    """Return the columns that predict the target almost alone, with their accuracy or R2."""
+    from lssvm.report.columns import LEAK_ROWS, leaks
+    from lssvm.report.subject import SampledRows
+
+    rows = SampledRows.read(fitted.model, fitted.train, LEAK_ROWS)
+    return leaks(rows, fitted.inspected.classes)
+
+
+def _warn_of_leaks(output: Output, found: Mapping[str, float], classes: bool) -> None:
+    what = "of the rows correctly" if classes else "of the variance of the target"
+    for name, share in found.items():
+        output.note(
+            f"lssvm: warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
+            f"leak: check that it is known before the target, or train with --drop {name}"
+        )
+
+
+def cross_validate(fitted: Fitted, output: Output, positive: str | None) -> dict[str, Any] | None:
     """Return metrics of rows that are each predicted by a copy of the model without them."""
     from lssvm.report.refits import out_of_fold
     from lssvm.report.subject import SampledRows
@@ -285,7 +326,7 @@ def cross_validate(fitted: Fitted, output: Output) -> dict[str, Any] | None:
         output.note(f"lssvm: the model is not tested. {error}")
         return None
     output.note(f"lssvm: {n} rows are too few to hold some out: figures are cross-validated")
-    return metrics_of(predictions)
+    return metrics_of(predictions, positive=positive)
 
 
 def tune(
@@ -375,33 +416,104 @@ def searched(model: Model, best: int) -> dict[str, Any]:
     }
 
 
-def _write_report(fitted: Fitted, path: str, notes: list[str], model: str, output: Output) -> None:
+def _write_report(
+    fitted: Fitted,
+    path: str,
+    notes: list[str],
+    positive: str | None,
+    model: str,
+    output: Output,
+    written: dict[str, Any],
+    code: str,
+) -> bool:
+    """Write the report of a model that is written; say whether that was possible."""
     from lssvm.report import write_report
 
     inspected, command = fitted.inspected, ["lssvm", *sys.argv[1:]]
     try:
-        write_report(
+        facts = write_report(
             fitted.model,
             path,
             train=fitted.train,
             test=fitted.test,
             title=f"{inspected.target} from {os.path.basename(inspected.table.path)}",
             seconds={"fit": fitted.seconds},
-            settings={"command": command, "task": inspected.told(), "notes": notes},
+            settings={
+                "command": command,
+                "python": code,
+                "task": inspected.told(),
+                "notes": notes,
+            },
+            pos_label=positive,
         )
     except KeyboardInterrupt as error:
         output.note(f"lssvm: interrupted; the model is in {model}, there is no report")
         raise typer.Exit(INTERRUPTED) from error
+    except (LSSVMError, OSError, ValueError, MemoryError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        output.note(f"lssvm: error: the model is in {model}, but its report failed: {text}")
+        return False
+    _warn_of_leaks(output, facts.get("data", {}).get("suspected_leaks", {}), inspected.classes)
+    written["report"] = path
+    return True
+
+
+def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
+    """Return lines of Python that read the same rows and fit the model, which reports complete."""
+    from lssvm.cli.models import reads_scans
+
+    inspected, rule, defaults = fitted.inspected, fitted.rule, asdict(Reading())
+    read = {name: value for name, value in asdict(reading).items() if value != defaults[name]}
+    how = f"Reading({', '.join(f'{name}={value!r}' for name, value in read.items())})"
+    texts = [n for n in inspected.table.csv.types if n not in inspected.types]
+    named = f".with_categories({texts!r})" if texts else ""
+    names = textwrap.fill(", ".join(map(repr, inspected.features)), 76, break_long_words=False)
+    target, weight = inspected.target, inspected.weight
+    options = f", types={dict(inspected.types)!r}, max_categories={inspected.max_categories}"
+    groups = rule is not None and _groups(fitted.model, inspected, rule) is not None
+    used = ["open_table"] if rule is None else ["HoldOut", "open_table"]
+    plain = reads_scans(fitted.model) and not groups
+    models = ["fit_scan"] * (not plain) + ["model_scan"] * (test_data is not None)
+    lines = ["from lssvm.cli.console import Output"] * (not plain)
+    lines += [f"from lssvm.cli.models import {', '.join(models)}"] if models else []
+    lines += [
+        "from lssvm.cli.options import Reading",
+        f"from lssvm.cli.tables import {', '.join(used)}",
+        "",
+        f"table = open_table({inspected.table.path!r}, {how}){named}",
+        "columns = [",
+        textwrap.indent(names, "    ") + ",",
+        "]",
+        f"train = table.scan({target!r}, columns, {weight!r}{options})",
+    ]
+    if rule is not None:
+        lines += [
+            f"rule = HoldOut({rule.share!r}, {rule.seed!r}, {rule.by!r}, {rule.column!r})",
+            *([f"groups = rule.train_groups(table, train, {target!r})"] if groups else []),
+            f"train, test = rule.split(table, train, {target!r})",
+        ]
+    if plain:
+        lines.append("model = {model}.fit(train)")
+    else:
+        progress = f"Output(json=False, quiet=True), {inspected.classes}"
+        lines += [
+            "model = {model}",
+            f"fit_scan(model, train, {progress}{', groups' if groups else ''})",
+        ]
+    if test_data is not None:
+        other = f"open_table({test_data!r}, {how})"
+        lines.append(f"test = model_scan(model, {other}, {target!r}, {weight!r})")
+    return "\n".join(lines)
 
 
 def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
     """Return what the report should say; tell of classes that could not be tested."""
     inspected = fitted.inspected
-    notes = [f"Column {name!r} is left out: {why}." for name, why in fitted.left_out.items()]
+    notes = [f"Column {name!r} is dropped: {why}." for name, why in fitted.left_out.items()]
     if inspected.table.told:
         notes.append(f"The file was read as {inspected.table.told}.")
     if inspected.without:
-        notes.append(f"{inspected.without:,} rows of the file have no target and were left out.")
+        notes.append(f"{inspected.without:,} rows of the file have no target and were dropped.")
     if fitted.rule is not None:
         notes.append(f"The test rows were held out of the file: {fitted.rule.told()}.")
     for entry in (metrics or {}).get("classes", ()):
@@ -442,7 +554,11 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
 
 
 def _write(
-    fitted: Fitted, metrics: dict[str, Any] | None, path: str, refit: bool = False
+    fitted: Fitted,
+    metrics: dict[str, Any] | None,
+    path: str,
+    refit: bool = False,
+    positive: str | None = None,
 ) -> dict[str, Any]:
     """Save the model with what was measured; return all of it."""
     from lssvm.io import save
@@ -453,6 +569,7 @@ def _write(
         "task": inspected.task,
         "target": inspected.target,
         "weight": inspected.weight,
+        "positive": positive,
         "data": os.path.basename(inspected.table.path),
         "rows": inspected.n_rows,
         "rows_without_target": inspected.without,
@@ -467,7 +584,10 @@ def _write(
         "test": metrics,
         "tested": None if metrics is None else fitted.kind,
     }
-    save(model, path, metrics=card)
+    if is_onnx(path):
+        write_onnx(model, path)
+    else:
+        save(model, path, metrics=card)
     return {
         "model": path,
         "bytes": os.path.getsize(path),
@@ -488,10 +608,12 @@ def _tell(
     model = last_step(fitted.model)
     output.line(f"{_chosen_words(model)}, {fitted.seconds:.1f} s")
     if hasattr(model, "best_score_"):
-        score = _score(model, float(model.best_score_))
-        output.line(f"cross-validated {_score_name(model)} {shown(score)}")
-    if metrics is not None:
-        output.line(f"test {headline(metrics, fitted.kind)}")
+        score, name = _score(model, float(model.best_score_)), _score_name(model)
+        output.line(
+            f"cross-validated {name} {percent(score) if name == 'accuracy' else shown(score)}"
+        )
+    for line in () if metrics is None else headlines(metrics, fitted.kind):
+        output.line(f"test {line}")
     output.line(f"model written to {path} ({os.path.getsize(path) / 1024:.1f} kB)")
     if report is not None:
         output.line(f"report written to {report}")
@@ -526,10 +648,15 @@ class Reducing:
     """How small the model gets, and where it goes."""
 
     out: str = option(MISSING, "Where the smaller model goes.", "FILE", OUTPUT)
-    support: int | None = option(None, "Support vectors to keep; by default chosen.", "N", min=1)
-    method: str = option(
-        "spfs",
-        "How prototypes are left out.",
+    support: int | None = option(
+        None,
+        "Support vectors to keep; by default chosen by cross-validation (model for tables: 200).",
+        "N",
+        min=1,
+    )
+    method: str | None = option(
+        None,
+        "How prototypes of a fixed-size model are removed; spfs.",
         "spfs|ssd|sv-l0|spfs-printed|ssd-printed|sv-l0-printed",
     )
     target: str | None = option(None, "Column to predict.", names=TARGET)
@@ -540,58 +667,82 @@ def reduce(
 ) -> None:
     """Make a model smaller.
 
-    Shows the error against the number of support vectors and keeps as few as will do. DATA is what
-    the model was trained on (the rows that were held out are held out again). Without --support the
-    smallest model whose cross-validated squared error is within one standard error of the best is
-    taken.
+    DATA is the file that the model was trained on; the rows that were held out are held out again.
+    A model for tables becomes a sparse model of --support vectors that follows it (`compress`). A
+    fixed-size model is reduced, with the error against the number of support vectors; without
+    --support the smallest model whose cross-validated squared error is within one standard error
+    of the best is taken.
     """
     from sklearn.base import clone
 
     from lssvm.cli.models import REDUCTIONS, one_of, sized
     from lssvm.cli.tables import check_writable, open_table
+    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
     from lssvm.io import save
+    from lssvm.plots.base import fitted_attributes
+    from lssvm.report.subject import support_size
 
     out, support, method = reducing.out, reducing.support, reducing.method
     check_writable(out, inputs=(data,))
-    one_of("method", method, tuple(m for m in REDUCTIONS if m != "sd"))  # it leaves out nothing
-    reduction = method if support is None else sized("method", method, support)
+    if method is not None:
+        one_of("method", method, tuple(m for m in REDUCTIONS if m != "sd"))  # it removes nothing
     loaded = load_model(model)
-    large = loaded.model
-    if not hasattr(large, "sparsity_path"):
+    large, output = loaded.model, general.output
+    if not isinstance(large, FixedSizeLSSVC | FixedSizeLSSVR | LSSVMClassifier | LSSVMRegressor):
         raise InvalidInputError(
-            f"{model} holds a {type(large).__name__}; only fixed-size models can be reduced."
+            f"{model} holds a {type(large).__name__}: only fixed-size models and models for tables "
+            "can be reduced."
         )
-    if support is not None and support > large.n_prototypes_:
+    fixed = isinstance(large, FixedSizeLSSVC | FixedSizeLSSVR)
+    if not fixed and method is not None:
         raise InvalidInputError(
-            f"--support {support} is more than the {large.n_prototypes_} prototypes of the model."
+            f"--method {method} is for fixed-size models, but {model} holds a "
+            f"{type(large).__name__}, which is compressed in its own way: leave --method out."
         )
-    table = open_table(data, reading, general.output.note)
+    reduction: Any = method or "spfs"
+    if fixed and support is not None:
+        reduction = sized("method", reduction, support)
+        if support > large.n_prototypes_:
+            raise InvalidInputError(
+                f"--support {support} is more than the {large.n_prototypes_} prototypes of the "
+                "model."
+            )
+    table = open_table(data, reading, output.note)
     rows = model_scan(large, table, loaded.target(reducing.target), loaded.card.get("weight"))
     train, test = loaded.parts(table, rows)
-    small = clone(large).set_params(
-        n_prototypes=int(large.n_prototypes_),
-        gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
-        reduction=reduction,
+    if fixed:
+        small = clone(large).set_params(
+            n_prototypes=int(large.n_prototypes_),
+            gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
+            reduction=reduction,
+        )
+        stopped = fit_scan(small, train, output, is_classifier(large))
+    else:
+        whole = clone(large)  # a model file has no training rows
+        groups = loaded.groups(table, rows)
+        stopped = fit_scan(whole, train, output, is_classifier(large), groups)
+        small = whole.compress(support or SUPPORT)
+    positive = loaded.card.get("positive")
+    before, after = (
+        None if test is None else measure(each, test, positive) for each in (large, small)
     )
-    output = general.output
-    stopped = fit_scan(small, train, output, is_classifier(large))
-    before, after = (None if test is None else measure(each, test) for each in (large, small))
     card = {
         **loaded.card,
         "reduced_from": os.path.basename(model),
-        "cv_score": getattr(small, "best_score_", None),
+        "cv_score": fitted_attributes(small).get("best_score_"),
         "test": after,
     }
     save(small, out, metrics=card)
-    paths = trade_off(small)
-    output.table(
-        "Cross-validated squared error against the number of support vectors",
-        ["support vectors", "squared error", "+- standard error", ""],
-        [list(row.values()) for row in paths],
-        left=(3,),
-    )
+    paths = trade_off(small) if fixed else []
+    if fixed:
+        output.table(
+            "Cross-validated squared error against the number of support vectors",
+            ["support vectors", "squared error", "+- standard error", ""],
+            [list(row.values()) for row in paths],
+            left=(3,),
+        )
     sizes = [os.path.getsize(path) for path in (model, out)]
-    counts = [len(large.support_vectors_), len(small.support_vectors_)]
+    counts = [support_size(each) for each in (large, small)]
     lines = zip(("before", "after"), counts, sizes, (before, after), strict=True)
     output.table(
         "",
@@ -635,5 +786,5 @@ def _figure(metrics: dict[str, Any] | None) -> str:
     if metrics is None:
         return ""
     if "accuracy" in metrics:
-        return f"accuracy {metrics['accuracy']:.2%}"
-    return f"RMSE {metrics['rmse']:.4g}"
+        return f"accuracy {percent(metrics['accuracy'])}"
+    return f"RMSE {shown(float(metrics['rmse']))}"

@@ -1,7 +1,8 @@
-"""Multi-class output codes: a table of binary problems, their targets, and the way back."""
+"""Multi-class output codes: tables of binary problems, their targets, and decoding."""
 
 from lssvm.codes.code import (
     Code,
+    Coding,
     decode,
     error_correcting,
     make_code,
@@ -12,6 +13,7 @@ from lssvm.codes.code import (
 
 __all__ = [
     "Code",
+    "Coding",
     "decode",
     "error_correcting",
     "make_code",

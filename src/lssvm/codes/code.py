@@ -23,7 +23,7 @@ class Code:
 
     Section 3.2 of [Suykens2002] solves a problem with :math:`n_C` classes as :math:`n_y` binary
     problems: class :math:`i` gets the code word :math:`[y_i^{(1)}; \dots; y_i^{(n_y)}]`, and a zero
-    entry says that the rows of that class take no part in that binary problem.
+    entry means that the rows of that class are not part of that binary problem.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Code:
     Notes
     -----
     That two code words differ is not enough when there are zeros: [+1, 0] and [+1, +1] differ, yet
-    no binary problem learns to tell the two classes apart. The check asks for opposite signs in at
+    no binary problem learns to separate the two classes. The check requires opposite signs in at
     least one column; for codes without zeros this is the same as distinct code words.
 
     Time is O(n_classes^2 n_problems), memory O(n_classes n_problems).
@@ -95,6 +95,61 @@ class Code:
         for column, used in enumerate((self.matrix != 0).T):
             columns_of.setdefault(used.tobytes(), []).append(column)
         return [np.array(columns, dtype=np.intp) for columns in columns_of.values()]
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How classes become targets, and outputs become classes and probabilities.
+
+    What a classifier takes as ``multiclass``; a code alone stands for ``Coding(code)``.
+
+    Parameters
+    ----------
+    code : str, array or Code, default="auto"
+        Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see `make_code`.
+    decoding : {"hamming", "loss"} or None, default=None
+        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+    targets : {"label", "fisher"} or (t1, t2), default="label"
+        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
+        pair +t1 and -t2 of eq. (3.23). Greedy models have the first.
+    threshold : {"zero", "cv"}, default="zero"
+        Where an output changes from one class to the other. "cv" moves it, for each binary problem
+        of a fixed-size model, to where the out-of-fold outputs of the tuning make the fewest errors
+        (it needs a tuned C or gamma, folds of several rows, calibration and no reduction); this
+        helps where the classes have different shapes or sizes.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How `predict_proba` turns scores of rows that the model had not seen into probabilities;
+        "auto" takes the sigmoid for fewer than 1,000 rows, else the better of the two. None: there
+        is no `predict_proba`.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVC
+    >>> from lssvm.codes import Coding
+    >>> from lssvm.datasets import load_balance
+    >>> balance = load_balance()
+    >>> model = LSSVC(multiclass=Coding("ova", targets="fisher", calibration=None))
+    >>> model = model.fit(balance.data, balance.target)
+    >>> model.code_.name, hasattr(model, "predict_proba")
+    ('ova', False)
+    """
+
+    code: Any = "auto"
+    decoding: str | None = None
+    targets: Any = "label"
+    threshold: str = "zero"
+    calibration: str | None = "auto"
+
+    @classmethod
+    def of(cls, multiclass: Any) -> Coding:
+        """Return what ``multiclass`` of an estimator stands for.
+
+        Parameters
+        ----------
+        multiclass : str, array, Code or Coding
+            As given to an estimator.
+        """
+        return multiclass if isinstance(multiclass, cls) else cls(multiclass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -576,8 +631,9 @@ def decode(
     compared between rows.
 
     A zero entry, and a score of exactly zero, cost what is in the middle (half a vote, L(0)), as in
-    [Allwein2000]; otherwise the class with the most zeros would be favoured. What all code words
-    have in common is left out, so zeros cost nothing where every class has equally many. For codes
+    [Allwein2000]; otherwise the class with the most zeros would be favoured. A term that all code
+    words have in common is omitted, so zeros cost nothing if every class has equally many. For
+    codes
     with zeros prefer linear to squared loss, which lets a right answer above 1 count against the
     classes that take part in the problem.
 

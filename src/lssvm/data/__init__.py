@@ -1,4 +1,4 @@
-"""Where rows come from: arrays, files larger than memory, blocks of features and targets."""
+"""Data sets: arrays, files larger than memory, blocks of features and targets."""
 
 from lssvm.data.csv_files import CsvOptions
 from lssvm.data.prepare import Preparation

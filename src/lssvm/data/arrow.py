@@ -35,8 +35,7 @@ _TURNED = 2048  # rows that are turned from columns at a time: they stay in the 
 
 def need_pyarrow() -> Any:
     """Import pyarrow, or say how to get it."""
-    remedy = "pip install 'lssvm[files]'. (LIBSVM text and .npy files need nothing.)"
-    return library("pyarrow", "Parquet, Arrow and CSV files are read with pyarrow", remedy)
+    return library("pyarrow", "Parquet, Arrow and CSV files are read with pyarrow", "[files]")
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from lssvm._core.errors import InvalidInputError, LSSVMError, library
 
 def need_dask() -> Any:
     """Import dask, or say how to get it."""
-    return library("dask", "Rows on a cluster are read with Dask", "pip install 'lssvm[dask]'.")
+    return library("dask", "Rows on a cluster are read with Dask", "[dask]")
 
 
 class Part(NamedTuple):

@@ -283,14 +283,14 @@ KINDS = ("number", "integer", "text")
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """What a CSV file does not say itself, where it is not recognised as it should be.
+    """How a CSV file is read, where the detected format is wrong.
 
     Attributes
     ----------
     delimiter : str or None
         One character between two fields; None: recognised among commas, semicolons, tabs and bars.
     null_values : tuple of str
-        Texts that mean "missing", beside pyarrow's (the empty one, NA, NaN, null, ...).
+        Texts that mean "missing", in addition to pyarrow's (the empty string, NA, NaN, null, ...).
     types : mapping from str to {"number", "integer", "text"}
         What columns hold; the others are judged by the first megabyte of the file. "text" also
         makes numbers and dates of Parquet and Arrow files names.
@@ -304,7 +304,7 @@ class CsvOptions:
     Notes
     -----
     Spaces around fields do not count. Digits behind a leading zero (007) are text. Currency signs
-    are left out of numbers, 12 % is 0.12, (7) and 7- are -7. Dates stay text or dates.
+    are removed from numbers, 12 % is 0.12, (7) and 7- are -7. Dates stay text or dates.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from lssvm.data.raw import RawBlock, Schema, check_rows
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What was learned about raw columns, to turn rows like them into features.
+    """A learned preparation that converts raw columns into features.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Preparation:
         return tuple(names)
 
     def transform(self, data: Any) -> FloatArray:
-        """Turn raw rows into features.
+        """Convert raw rows into features.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Preparation:
         return X
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in types that JSON knows, exactly."""
+        """Return everything exactly, in JSON types."""
         return {
             "names": list(self.schema.names),
             "kinds": list(self.schema.kinds),

@@ -318,7 +318,7 @@ _BATCH_NUMBERS = 2**22  # but no more numbers than these
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scan:
-    """A data set that is read in blocks, as often as somebody passes over it; made by `scan`.
+    """A data set that is read in blocks; made by `scan`.
 
     Attributes
     ----------
@@ -333,7 +333,7 @@ class Scan:
     max_categories : int
         Most different strings of a column of text.
     prepare : bool
-        Whether a model learns a `Preparation` from the rows, or takes their numbers as they are.
+        Whether a model learns a `Preparation` from the rows, or uses their numbers unchanged.
     batch_rows : int or None
         Rows read at once; None: by the number of columns.
     watch : Watch or None
@@ -601,9 +601,9 @@ def scan(
         compute; each file is read by one of them. For Dask arrays and data frames: the client to
         use instead of Dask's own choice.
     csv : CsvOptions, optional
-        What CSV files do not say themselves: encoding, delimiter, decimal sign, texts that mean
-        "missing", types of columns. What it leaves open is recognised; ``told`` of the result
-        says how.
+        How CSV files are read: encoding, delimiter, decimal sign, texts that mean "missing", types
+        of columns. What is not given is detected; the attribute ``told`` of the result describes
+        it.
 
     Returns
     -------

@@ -139,8 +139,8 @@ def open_sheet(file: str, options: CsvOptions) -> TableFile:
 
 @lru_cache(maxsize=2)
 def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
-    remedy = "pip install 'lssvm[files]', or save the sheet as CSV."
-    calamine = library("python_calamine", f"{file} is read with python-calamine", remedy)
+    needed, otherwise = f"{file} is read with python-calamine", ", or save the sheet as CSV"
+    calamine = library("python_calamine", needed, "[files]", otherwise)
     try:
         book = calamine.CalamineWorkbook.from_path(file)
         title = book.sheet_names[0]

@@ -52,7 +52,7 @@ class RowSource(Protocol):
     >>> import numpy as np
     >>> from lssvm.data import Block
     >>> from lssvm.kernels import Linear
-    >>> from lssvm.moments import accumulate
+    >>> from lssvm.solvers.moments import accumulate
     >>> class Ones:
     ...     n_rows, n_targets = 5, 1
     ...     def read(self, part):
@@ -135,7 +135,7 @@ class LookedUp:
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """Rows of arrays in memory, in the order in which a pass is to see them.
+    """Rows of arrays in memory, in the order of a pass.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Small real data sets of the papers, shipped with the package: no network, no optional library.
 
-`SOURCES.md` beside this file names where each one comes from and under which terms.
+`SOURCES.md` in this folder has the source and the terms of each one.
 """
 
 from __future__ import annotations

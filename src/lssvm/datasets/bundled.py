@@ -123,7 +123,7 @@ def to_frame(dataset: Dataset, numeric: tuple[str, ...]) -> Dataset:
     ['mcv', 'alkphos']
     """
     needed = f"as_frame=True for the data set {dataset.name!r} needs pandas"
-    pd = library("pandas", needed, "pip install pandas, or call the loader with as_frame=False.")
+    pd = library("pandas", needed, "pandas", ", or call the loader with as_frame=False")
     frame = pd.DataFrame(dataset.data, columns=list(dataset.feature_names))
     frame = frame.astype({c: "float64" if c in numeric else "category" for c in frame.columns})
     return replace(dataset, data=frame, target=pd.Series(dataset.target, name="target"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self, TypeVar, cast
@@ -11,21 +13,134 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray
+from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray, OnEvent
 from lssvm._core.device import is_foreign
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, Stopped
+from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
+from lssvm.codes import Coding
 from lssvm.data.prepare import Preparation
-from lssvm.estimators.callbacks import CallbackSupportMixin
 from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
 from lssvm.estimators.inputs import Inputs, like
 from lssvm.estimators.opening import open_given
 from lssvm.explanations import Explanation
-from lssvm.fitting.record import Fit, Posteriors, Resources
-from lssvm.fitting.settings import KernelChoice, check_option, resources_of
+from lssvm.fitting.record import (
+    Fit,
+    KernelChoice,
+    Posteriors,
+    Resources,
+    check_option,
+    resources_of,
+)
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
-from lssvm.uncertainty.calibration import METHODS
+from lssvm.uncertainty.probabilities import METHODS
+
+Method = TypeVar("Method")
+FitMethod = TypeVar("FitMethod", bound=Callable[..., Any])
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for scikit-learn's mixin where there is none: nothing can be registered."""
+
+    def with_callbacks(method: Method) -> Method:
+        """Return the method as it is."""
+        return method
+
+
+def reports(fit: FitMethod) -> FitMethod:
+    """Let callbacks of scikit-learn (1.9 and later) follow a fit and its tuning.
+
+    While `fit` runs, the estimator has a `_listener`, which `callback_of` hands to the fit: every
+    evaluation of the tuning is a task of its own, so that a progress bar moves and a callback can
+    stop the tuning (what is best so far is then used).
+    """
+
+    @with_callbacks
+    @functools.wraps(fit)
+    def reported(model: Any, *args: Any, **kwargs: Any) -> Any:
+        model.__dict__.pop("_listener", None)
+        if not hasattr(model, "_skl_callbacks") and not hasattr(model, "_parent_callback_ctx"):
+            return fit(model, *args, **kwargs)
+        given = inspect.signature(fit).bind(model, *args, **kwargs).arguments
+        X, y = given.get("X"), given.get("y")
+        context = model._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=model, X=X, y=y)
+        model._listener = _CallbackListener(model, context, X, y)
+        try:
+            fitted = fit(model, *args, **kwargs)
+        finally:
+            model._listener.close()
+            del model._listener
+        context.call_on_fit_task_end(estimator=model, X=X, y=y, reconstruction_attributes={})
+        return fitted
+
+    return cast(FitMethod, reported)
+
+
+def callback_of(estimator: Any) -> Listener:
+    """Return what the fit of an estimator reports its events to."""
+    progress = Progress(int(getattr(estimator, "verbose", 0)))
+    callbacks: _CallbackListener | None = getattr(estimator, "_listener", None)
+    if callbacks is None:
+        return Listener(progress)
+    listeners: tuple[OnEvent, ...] = (progress, callbacks)
+
+    def both(event: dict[str, Any]) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return Listener(both, lambda: callbacks.stopped)
+
+
+class _CallbackListener:
+    """Turns the events of a search into tasks of scikit-learn's callbacks."""
+
+    def __init__(self, model: Any, context: Any, X: Any, y: Any) -> None:
+        self.model, self.context, self.data = model, context, {"X": X, "y": y}
+        self.search: Any = None
+        self.stopped = False
+        self._done = 0
+        self._room: int | None = 0  # evaluations that are left in the plan, None: no plan
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if "n_evaluations" not in event:  # rows read, steps taken
+            return
+        if event["stage"] in ("done", "interrupted"):
+            self.close()
+            return
+        if self.search is None:
+            self.stopped, self._done = False, 0
+            self._open(int(event["planned"]))
+        stop = False
+        while self._done < event["n_evaluations"] and not stop:
+            if self._room is not None and self._room < 1:  # more than were planned
+                self.close()
+                self._open(None)
+            task = self.search.subcontext(task_name="evaluate")
+            task.call_on_fit_task_begin(estimator=self.model, **self.data)
+            stop = task.call_on_fit_task_end(estimator=self.model, **self.data)
+            self._done += 1
+            self._room = None if self._room is None else self._room - 1
+        if stop:
+            self.stopped = True
+            raise Stopped("a callback has asked for a stop")
+
+    def _open(self, planned: int | None) -> None:
+        self._room = planned
+        self.search = self.context.subcontext(task_name="tune", max_subtasks=planned)
+        self.search.call_on_fit_task_begin(estimator=self.model, **self.data)
+
+    def close(self) -> None:
+        """End the task of the search."""
+        if self.search is not None:
+            search, self.search = self.search, None
+            search.call_on_fit_task_end(estimator=self.model, **self.data)
+
 
 Computed = TypeVar("Computed")
 
@@ -36,11 +151,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     C: Any
     fit_intercept: Any
     device: Any = None
-    metric: Any = None
     kernel: Any
     gamma: Any
-    degree: int
-    coef0: float
     memory_budget: Any
     n_jobs: int | None
     random_state: RandomState
@@ -62,7 +174,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
     def _kernel_choice(self) -> KernelChoice:
-        return KernelChoice(self.kernel, self.gamma, self.degree, self.coef0)
+        return KernelChoice.of(self)
 
     def _resources(self) -> Resources:
         return resources_of(self)
@@ -92,8 +204,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             published["threshold_"] = fit.threshold
         if fit.relevance is not None:
             published["feature_relevance_"] = fit.relevance
-        if self.metric is not None:
-            full = isinstance(self.metric, str) and self.metric == "full"
+        metric = self._kernel_choice().metric
+        if metric is not None:
+            full = isinstance(metric, str) and metric == "full"
             published["metric_"] = fit.metric.published(fit.basis.shape[1], full=full)
         if fit.tuning is not None:
             published |= {
@@ -199,21 +312,23 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
 
 def _calibrates(model: KernelClassifier) -> bool:
-    return model.calibration is not None
+    return Coding.of(model.multiclass).calibration is not None
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):
     """What classifiers say: decisions, probabilities, sets of classes."""
 
     multiclass: Any
-    decoding: str | None
     class_weight: Any
-    calibration: str | None
     classes_: AnyArray
 
-    def _check_calibration(self) -> None:
-        if self.calibration is not None:
-            check_option("calibration", self.calibration, METHODS)
+    def _check_coding(self, *fixed: str) -> None:
+        """Refuse what cannot be decoded or calibrated; some values cannot be chosen here."""
+        coding, usual = Coding.of(self.multiclass), Coding()
+        if coding.calibration is not None:
+            check_option("calibration", coding.calibration, METHODS)
+        for name in fixed:
+            check_option(name, getattr(coding, name), (getattr(usual, name),))
 
     @property
     def _task(self) -> Classes:
@@ -325,7 +440,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
         def compute(fit: Fit) -> Probabilities:
             held_out = fit.calibration.out_of_fold(fit, self._resources())
-            method = "auto" if self.calibration is None else self.calibration
+            method = Coding.of(self.multiclass).calibration or "auto"
             return calibrate(held_out, self._task.code, self._task.decoding, method)
 
         return self._once("probabilities", "Probabilities", compute)
@@ -354,7 +469,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return task
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return predictions, and how sure the model is of them.
+        """Return predictions, with standard deviations or covariances on request.
 
         Parameters
         ----------

@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelClassifier, KernelRegressor
-from lssvm.estimators.callbacks import callback_of, reports
+from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
 from lssvm.estimators.opening import map_given, open_given, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
-from lssvm.fitting.input_metric import check_metric
 
 Model = TypeVar("Model", bound="LSSVC | LSSVR")
 
@@ -21,10 +19,9 @@ def _fit(
     """Fit the rows after their metric, with the output code that suits them."""
     settings = DualSettings.of(estimator)
     choice = settings.choice
-    check_metric(estimator.metric, choice)
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task = given.in_memory(sparse=choice.accepts_sparse, **options)
-    rows, metric = map_given(rows, estimator.metric, choice, settings.seed)
+    rows, metric = map_given(rows, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))
     estimator._publish(replace(fit, metric=metric))
@@ -43,76 +40,59 @@ class LSSVC(KernelClassifier):
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
-    kernel : str, callable or Kernel, default="rbf"
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`. The default, like that of gamma, is that of scikit-learn;
+        fixed-size models, whose cross-validation costs little more than a fit, tune both.
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
         of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
-        ``Matern(nu=2.5)``, takes the gamma of the model.
+        ``Matern(nu=2.5)`` or ``Polynomial(degree=4, coef0=0.5)``, takes the gamma of the model;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
-    degree : int, default=3
-        Of the polynomial kernel (gamma x'z + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
+        the data most likely, and uses it unless cross-validation is worse.
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
-    multiclass : str, array or Code, default="auto"
+    multiclass : str, array, Code or Coding, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
         one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
         of one-vs-all, minimum output coding and error-correcting codes are columns of one solve.
-    decoding : {"hamming", "loss"} or None, default=None
-        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
-    targets : {"label", "fisher"} or (t1, t2), default="label"
-        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 of regularised kernel Fisher discriminant
-        analysis (section 3.3), a pair +t1 and -t2 of eq. (3.23).
+        A `lssvm.codes.Coding` also says how outputs are decoded, which targets the problems have
+        and how probabilities are calibrated.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the rows of a class are multiplied by. "balanced", like Fisher's
-        targets, counts the rows that a model is trained on, in every fold anew.
+        Factors of the weights of the rows of each class. "balanced", like Fisher's
+        targets, counts the rows that a model is trained on, separately in every fold.
     solver : {"auto", "cholesky", "cg", "smo", "circulant"} or solver object, default="auto"
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
         has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
-        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
-        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning is issued if it is too
+        inaccurate, see `lssvm.solvers.CirculantSolver`. The others are exact. Tolerance and maximal
+        number of iterations are those of the object: ``ConjugateGradient(tol=1e-9)``.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold),
-        stratified by class; a splitter is used as it is.
+        stratified by class; a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
-        where a stopped fit was.
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` continues
+        a stopped fit; with ``per_output=True`` every output has its own pair.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer of labels or decision values, whose best value is taken; it is
         given the sample weights, not the class weights. None is the accuracy under both weights,
-        with what lies within half a standard error of the best value decided by the squared error.
+        where candidates within half a standard error of the best are ranked by the squared error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
-    tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all binary problems, or one for each (eq. (3.13)), chosen by its own
-        error, or with ``scoring="neg_mean_squared_error"`` by the squared error of its targets.
-    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
-        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
-    tol : float, default=1e-6
-        Relative residual of the iterative solvers.
-    max_iter : int or None, default=None
-        Most iterations of an iterative solver; None: as many as it takes by default.
-    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
-        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
-        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
         is refused before it is allocated.
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds, searches and random codes; None is a fixed seed, so fits repeat.
+        Seeds folds, searches and random codes; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports tuning on standard error.
 
@@ -128,7 +108,7 @@ class LSSVC(KernelClassifier):
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
     metric_ : array of shape (d, d) or (d,)
-        With ``metric``: the matrix A A^T, or its diagonal.
+        With a `lssvm.kernels.MetricKernel`: the matrix A A^T, or its diagonal.
     C_, gamma_ : float
         Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
@@ -160,7 +140,7 @@ class LSSVC(KernelClassifier):
     with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
     costs one eigendecomposition per gamma.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice.
 
     Examples
     --------
@@ -179,23 +159,14 @@ class LSSVC(KernelClassifier):
         *,
         kernel: Any = "rbf",
         gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool = True,
         multiclass: Any = "auto",
-        decoding: str | None = None,
-        targets: Any = "label",
         class_weight: Any = None,
         solver: Any = "auto",
         reduction: Any = None,
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        tuning: str = "joint",
-        calibration: str | None = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        metric: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -204,23 +175,14 @@ class LSSVC(KernelClassifier):
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.multiclass = multiclass
-        self.decoding = decoding
-        self.targets = targets
         self.class_weight = class_weight
         self.solver = solver
         self.reduction = reduction
         self.cv = cv
         self.search = search
         self.scoring = scoring
-        self.tuning = tuning
-        self.calibration = calibration
-        self.tol = tol
-        self.max_iter = max_iter
-        self.metric = metric
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -239,7 +201,7 @@ class LSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too.
 
         Returns
@@ -248,7 +210,7 @@ class LSSVC(KernelClassifier):
             Itself.
         """
         self._forget_fit()
-        self._check_calibration()
+        self._check_coding("threshold")
         return _fit(self, X, y, sample_weight, groups)
 
 
@@ -262,19 +224,18 @@ class LSSVR(KernelRegressor):
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
-    kernel : str, callable or Kernel, default="rbf"
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`. The default, like that of gamma, is that of scikit-learn;
+        fixed-size models, whose cross-validation costs little more than a fit, tune both.
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern", "nonstationary" or "precomputed", a function
         of two matrices of rows, or an object of `lssvm.kernels`. One without gamma, such as
-        ``Matern(nu=2.5)``, takes the gamma of the model.
+        ``Matern(nu=2.5)`` or ``Polynomial(degree=4, coef0=0.5)``, takes the gamma of the model;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
         by cross-validation; "ard" (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
-    degree : int, default=3
-        Of the polynomial kernel (gamma x'z + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
+        the data most likely, and uses it unless cross-validation is worse.
     fit_intercept : bool, default=True
         Whether there is a bias b. Without it the system is (3.62), that of kernel ridge regression
         and of a Gaussian process.
@@ -282,46 +243,38 @@ class LSSVR(KernelRegressor):
         "auto" factorises the kernel matrix when it fits into the memory budget, otherwise uses
         preconditioned conjugate gradients; after tuning it takes the factorisation that tuning
         has made (`solver_` is then "eigen"). "circulant" is approximate, in O(n log n)
-        ([Ding2011]_), and exact below 256 rows and with weights; a warning says where it is too
-        rough to be of use, see `lssvm.solvers.CirculantSolver`. The others are exact.
+        ([Ding2011]_), and exact below 256 rows and with weights; a warning is issued if it is too
+        inaccurate, see `lssvm.solvers.CirculantSolver`. The others are exact. Tolerance and maximal
+        number of iterations are those of the object: ``ConjugateGradient(tol=1e-9)``.
     reduction : None, "prune", "l0" or an object of `lssvm.reductions`, default=None
         Fewer support vectors after training (section 3.7 of [Suykens2002]_; [Lopez2011]_).
-    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+    loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         What takes the place of the squares. The others keep gross errors in the targets from
         bending the model: Huber's loss bends at 1.345 robust
         standard deviations of its own residuals, "weighted" gives rows beyond 3 next to no weight.
         Reached by reweighting, one solve each time. What is tuned is a least squares model by its
         absolute error, first on all rows, then twice with the weights of "weighted", which stay on
         the rows; for absolute loss the tuned C is multiplied by twice the median absolute residual,
-        so that it weighs as much as before.
+        so that it weighs as much as before. A `lssvm.solvers.DifferentiableLoss`, such as
+        ``Pinball(0.9)`` for a quantile, keeps the C and gamma of the least squares model.
     cv : int, "loo", splitter or iterable, default=10
         Folds for tuning and pruning. A number assigns rows by content (equal rows share a fold);
-        a splitter is used as it is.
+        a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa", "circulant"} or search object, default="path"
-        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` goes on
-        where a stopped fit was.
+        How (C, gamma) are searched; see `lssvm.tuning`. ``PathSearch(checkpoint="file")`` continues
+        a stopped fit; with ``per_output=True`` every output has its own pair.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
-    tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all outputs, or one for each.
-    tol : float, default=1e-6
-        Relative residual of the iterative solvers.
-    max_iter : int or None, default=None
-        Most iterations of an iterative solver; None: as many as it takes by default.
-    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
-        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
-        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. A kernel matrix that does not fit
         is refused before it is allocated.
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and searches; None is a fixed seed, so fits repeat.
+        Seeds folds and searches; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports tuning on standard error.
 
@@ -335,7 +288,7 @@ class LSSVR(KernelRegressor):
     support_vectors_ : array of shape (n_support, n_features)
         Not for a precomputed kernel.
     metric_ : array of shape (d, d) or (d,)
-        With ``metric``: the matrix A A^T, or its diagonal.
+        With a `lssvm.kernels.MetricKernel`: the matrix A A^T, or its diagonal.
     C_, gamma_ : float
         Arrays where tuned separately; ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
@@ -371,7 +324,7 @@ class LSSVR(KernelRegressor):
     with conjugate gradients. Exact leave-one-out or v-fold cross-validation over a whole path of C
     costs one eigendecomposition per gamma.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice.
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice.
 
     Examples
     --------
@@ -389,8 +342,6 @@ class LSSVR(KernelRegressor):
         *,
         kernel: Any = "rbf",
         gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool = True,
         solver: Any = "auto",
         reduction: Any = None,
@@ -398,10 +349,6 @@ class LSSVR(KernelRegressor):
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        tuning: str = "joint",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        metric: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -410,8 +357,6 @@ class LSSVR(KernelRegressor):
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.reduction = reduction
@@ -419,10 +364,6 @@ class LSSVR(KernelRegressor):
         self.cv = cv
         self.search = search
         self.scoring = scoring
-        self.tuning = tuning
-        self.tol = tol
-        self.max_iter = max_iter
-        self.metric = metric
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -441,7 +382,7 @@ class LSSVR(KernelRegressor):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too.
 
         Returns

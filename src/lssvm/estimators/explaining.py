@@ -29,9 +29,8 @@ from lssvm.fitting.explaining import (
     terms_of_fit,
     terms_of_table,
 )
-from lssvm.fitting.record import Fit, Resources
+from lssvm.fitting.record import Fit, Resources, is_int
 from lssvm.fitting.series import Layout, Series, SeriesFit
-from lssvm.fitting.settings import is_int
 from lssvm.fitting.table_record import Inputs, TableFit
 from lssvm.local import PartsEngine
 

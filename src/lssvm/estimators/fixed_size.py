@@ -16,12 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelClassifier, KernelRegressor
-from lssvm.estimators.callbacks import callback_of, reports
+from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
 from lssvm.estimators.opening import open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
-from lssvm.fitting.input_metric import check_metric
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
 
@@ -47,7 +45,6 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
-    check_metric(estimator.metric, settings.choice)
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
@@ -89,8 +86,8 @@ class FixedSizeLSSVC(KernelClassifier):
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i (y_i - w^T \varphi(x_i) - b)^2` for
     targets of :math:`\pm 1` over the features :math:`\varphi` that the Nystrom method builds from m
-    prototypes (eqs. (5)-(7) of [DeBrabanter2010]_). All that is read from the data are second
-    moments, which add: memory does not grow with the number of rows, and v-fold cross-validation
+    prototypes (eqs. (5)-(7) of [DeBrabanter2010]_). Only second moments are computed from the data,
+    and moments add: memory does not grow with the number of rows, and v-fold cross-validation
     costs little more than a fit. More than two classes are coded into binary problems.
 
     Parameters
@@ -101,81 +98,68 @@ class FixedSizeLSSVC(KernelClassifier):
         number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`. With
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`, which costs little more than a fit: hence the default, which
+        differs from that of `LSSVC`. With
         one-vs-one each pair of classes gets its own, that of the smallest squared error. Where
         pairs times folds are more than 100 and rows are many, gamma is searched with the first 200
-        prototypes, and only as many of the folds are left out as hold 2,000 rows, at least two.
+        prototypes, and only as many folds are used as contain 2,000 rows, at least two.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
         (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
-    kernel : str, callable or Kernel, default="rbf"
+        the data most likely, and uses it unless cross-validation is worse.
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
         matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
-        ``Matern(nu=2.5)``, takes that of the estimator.
+        ``Matern(nu=2.5)`` or ``Polynomial(degree=4, coef0=0.5)``, takes that of the estimator;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
         "linear" with at most n features needs no prototypes: the features are the inputs.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
-    fit_intercept : True or "penalised", default=True
+    fit_intercept : bool or "penalised", default=True
         True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
         weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
-        of [DeBrabanter2010]_ (with squares, moments and no reduction).
+        of [DeBrabanter2010]_. False: no bias.
+        The last two go with squares, moments, folds of several rows and no reduction.
     selection : str, rule, callable or array, default="random"
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
-        [DeBrabanter2010]_), "kmeans", "rpcholesky", or what else
-        `lssvm.prototypes.select_prototypes` takes; an array gives their indices, or the prototypes
+        [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
+        `lssvm.prototypes.select_prototypes` accepts; an array gives their indices, or the
+        prototypes
         themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
-        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        Second level of sparsity: prototypes are selected by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
-        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
+        of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
-    multiclass : str, array or Code, default="auto"
+        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
+    multiclass : str, array, Code or Coding, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
         one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
         of one-vs-all, minimum output coding and error-correcting codes are columns of one system;
-        the pairs of one-vs-one are put together from the moments of the classes.
-    decoding : {"hamming", "loss"} or None, default=None
-        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
-    targets : {"label", "fisher"} or (t1, t2), default="label"
-        Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
-        pair +t1 and -t2 of eq. (3.23).
+        the systems of one-vs-one are computed from the moments of the classes. A
+        `lssvm.codes.Coding` also defines how outputs are decoded, the targets of the problems,
+        thresholds and the calibration of probabilities.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows), stratified by class; a share between 0 and 1 is held out
-        once, for data of which that is enough; rows of a scan are dealt by position
-        (`lssvm.tuning.PositionFolds`); a splitter is used as it is.
+        many folds as distinct rows), stratified by class; a share between 0 and 1 is held out once;
+        rows of a scan are assigned by position
+        (`lssvm.tuning.PositionFolds`); a splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
-        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
+        ``PathSearch(checkpoint="file")`` continues a stopped fit; with ``per_output=True`` every
+        output has its own pair, and rows cannot be added later.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None is the accuracy, with what lies within half a standard error
-        of the best value decided by the squared error. "press", "gcv", "aic",
+        Any scikit-learn scorer; None is the accuracy, where candidates within half a standard error
+        of the best are ranked by the squared error. "press", "gcv", "aic",
         "bic", "cp", "rk" and "evidence" are criteria without folds, for which cv is not used.
-    tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all outputs (one-vs-one: a C for each pair), or one of each for every
-        binary problem, as eq. (3.13) of [Suykens2002]_ and section 8 of [DeBrabanter2010]_ have it:
-        chosen by its own error, or with ``scoring="neg_mean_squared_error"`` by the squared error
-        of its targets +1 and -1. Any search tunes both then, "csa" too. Rows cannot be added later.
-    threshold : {"zero", "cv"}, default="zero"
-        Where an output changes from one class to the other. "cv" moves it, for each binary problem,
-        to where the out-of-fold outputs of the tuning make the fewest errors (it needs a tuned C or
-        gamma, folds of several rows, calibration and no reduction); this helps where the classes
-        have different shapes or sizes.
-    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How `predict_proba` turns scores into probabilities; "auto" takes the sigmoid for fewer
-        than 1,000 rows, else the better of the two. None: there is no `predict_proba`.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes (`lssvm.solvers.PCG`).
@@ -183,10 +167,6 @@ class FixedSizeLSSVC(KernelClassifier):
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
         blocks where they do not fit. See the guide on GPUs.
-    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
-        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
-        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
     n_jobs : int or None, default=None
@@ -201,7 +181,7 @@ class FixedSizeLSSVC(KernelClassifier):
     classes_ : array of shape (n_classes,)
     code_ : Code
     prototypes_, support_vectors_ : array of shape (m, d)
-        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        After a reduction, the remaining ones; ``selection_.indices`` are the rows of all. The unit
         vectors for the linear kernel in closed form.
     support_ : int array of shape (m,)
         Rows of X that they are; -1 for given rows, empty for the linear kernel.
@@ -210,9 +190,9 @@ class FixedSizeLSSVC(KernelClassifier):
     intercept_ : array of shape (n_problems,)
         Less the thresholds.
     threshold_ : array of shape (n_problems,)
-        Zeros with ``threshold="zero"``.
+        Zeros with ``Coding(threshold="zero")``.
     metric_ : array of shape (d, d) or (d,)
-        With ``metric``: the matrix A A^T, or its diagonal.
+        With a `lssvm.kernels.MetricKernel`: the matrix A A^T, or its diagonal.
     C_ : float, or array of shape (n_problems,) where every problem has its own
     gamma_ : float, or array of shape (d,) where it differs between features
     feature_relevance_ : array of shape (d,)
@@ -227,7 +207,7 @@ class FixedSizeLSSVC(KernelClassifier):
     solver_, residual_, n_iter_ : {"direct", "pcg"}, float, int
         The last two of conjugate gradients, which leave no ``moments_``.
     moments_ : list of Moments
-        What was read from the data: one entry, or one per class.
+        Moments of the data: one entry, or one per class.
     cv_results_, best_score_, n_evaluations_, tuning_result_ : dict, float, int, TuningResult
         When something was tuned: parameters and scores of all evaluations, the cross-validated
         score of the chosen parameters, how many pairs of C and gamma were evaluated, and all.
@@ -240,7 +220,7 @@ class FixedSizeLSSVC(KernelClassifier):
         so many, of which the three best gammas were tried on all rows. Of pairs of many classes:
         the search with few prototypes, whose best gamma was taken.
     peak_memory_ : int or None
-        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+        When fitted to a scan: peak memory of the process, in bytes.
     record_ : Fit
         All of the above as one frozen record, which model files, exports and reports read.
     n_features_in_, feature_names_in_
@@ -252,8 +232,8 @@ class FixedSizeLSSVC(KernelClassifier):
     m^2 per fold, times the number of classes for one-vs-one, balanced class weights and
     ``targets="fisher"``. Everything is computed in float64.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
-    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
+    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
     probabilities and depends on the order of the rows (not so with given prototypes).
 
     Examples
@@ -274,24 +254,16 @@ class FixedSizeLSSVC(KernelClassifier):
         C: Any = "cv",
         gamma: Any = "cv",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool | str = True,
         selection: Any = "random",
         reduction: Any = None,
         multiclass: Any = "auto",
-        decoding: str | None = None,
-        targets: Any = "label",
         class_weight: Any = None,
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        tuning: str = "joint",
-        threshold: str = "zero",
-        calibration: str | None = "auto",
         solver: Any = "auto",
         device: Any = None,
-        metric: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -301,24 +273,16 @@ class FixedSizeLSSVC(KernelClassifier):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.selection = selection
         self.reduction = reduction
         self.multiclass = multiclass
-        self.decoding = decoding
-        self.targets = targets
         self.class_weight = class_weight
         self.cv = cv
         self.search = search
         self.scoring = scoring
-        self.tuning = tuning
-        self.threshold = threshold
-        self.calibration = calibration
         self.solver = solver
         self.device = device
-        self.metric = metric
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -343,7 +307,7 @@ class FixedSizeLSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too. Not with a
             scan, whose rows are dealt one by one.
 
@@ -353,14 +317,14 @@ class FixedSizeLSSVC(KernelClassifier):
             Itself.
         """
         self._forget_fit()
-        self._check_calibration()
+        self._check_coding()
         return _fit(self, X, y, sample_weight, groups)
 
     @available_if(takes_rows)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Add rows; prototypes, C and gamma stay as they are.
+        """Add rows; prototypes, C and gamma are not changed.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
         is `fit`. Calls of several threads take turns.
@@ -421,7 +385,7 @@ class FixedSizeLSSVC(KernelClassifier):
 
     @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Remove rows that the model has learned; exactly a fit without them.
+        """Remove rows from the model; the result equals a fit without them.
 
         Parameters
         ----------
@@ -441,7 +405,7 @@ class FixedSizeLSSVC(KernelClassifier):
         return _change(self, forget_rows, X, y, sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is right.
+        """Return the accuracy.
 
         Parameters
         ----------
@@ -477,7 +441,7 @@ class FixedSizeLSSVC(KernelClassifier):
         take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
 
         The error is the squared error of the outputs, for classes too (their targets are +1 and
-        -1): moments give no other. `score` on held-out rows tells the accuracy.
+        -1): no other error follows from moments. `score` on held-out rows gives the accuracy.
 
         Examples
         --------
@@ -497,8 +461,8 @@ class FixedSizeLSSVR(KernelRegressor):
 
     Minimises :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(y_i - w^T \varphi(x_i) - b)` over the
     features :math:`\varphi` that the Nystrom method builds from m prototypes (eqs. (5)-(7) of
-    [DeBrabanter2010]_). All that is read from the data are second moments, which add: memory does
-    not grow with the number of rows, and v-fold cross-validation costs little more than a fit.
+    [DeBrabanter2010]_). Only second moments are computed from the data, and moments add: memory
+    does not grow with the number of rows, and v-fold cross-validation costs little more than a fit.
 
     Parameters
     ----------
@@ -508,42 +472,43 @@ class FixedSizeLSSVR(KernelRegressor):
         number and ``sqrt(n)`` is the ceiling of their product, :math:`M = \lceil k \sqrt N \rceil`
         of [Mall2014]_, section IV-A.
     C : float or "cv", default="cv"
-        Regularisation; larger fits closer. "cv" chooses it by cross-validation inside `fit`.
+        Regularisation; a larger value fits the training data more closely. "cv" chooses it by
+        cross-validation inside `fit`, which costs little more than a fit: hence the default, which
+        differs from that of `LSSVC`.
     gamma : float, array of shape (d,), "scale", "auto", "cv" or "ard", default="cv"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVR`. "cv" chooses it
         by cross-validation (with 600 prototypes or more first by a search with 300 of them); "ard"
         (rbf and matern) then looks for one value per feature that makes
-        the data most likely, and takes it where cross-validation is not against it.
-    kernel : str, callable or Kernel, default="rbf"
+        the data most likely, and uses it unless cross-validation is worse.
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "nonstationary", a function of two
         matrices of rows, or an object of `lssvm.kernels`; one without gamma, such as
-        ``Matern(nu=2.5)``, takes that of the estimator.
+        ``Matern(nu=2.5)`` or ``Polynomial(degree=4, coef0=0.5)``, takes that of the estimator;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
         "linear" with at most n features needs no prototypes: the features are the inputs.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
-    fit_intercept : True or "penalised", default=True
+    fit_intercept : bool or "penalised", default=True
         True: the bias is free, :math:`b` is in no penalty (eq. (5) of [Mall2014]_), so that with
         all rows as prototypes the model is the dual one. "penalised": the bias has the ridge of a
         weight, :math:`(w; b) = (\Phi_e^T \Phi_e + I_{m+1}/C)^{-1} \Phi_e^T Y` as printed in eq. (7)
-        of [DeBrabanter2010]_ (with squares, moments and no reduction).
+        of [DeBrabanter2010]_. False: no bias.
+        The last two go with squares, moments, folds of several rows and no reduction.
     selection : str, rule, callable or array, default="random"
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
-        [DeBrabanter2010]_), "kmeans", "rpcholesky", or what else
-        `lssvm.prototypes.select_prototypes` takes; an array gives
+        [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
+        `lssvm.prototypes.select_prototypes` accepts; an array gives
         their indices, or the prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel
         has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
-        Second level of sparsity: which prototypes are left, by an L0 penalty ([Mall2014]_), from
+        Second level of sparsity: prototypes are selected by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
-        the loss of "sv-l0" sees the prototypes only; "sd" is that dual model itself. The number of
+        the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
+        of
         support vectors is the smallest whose cross-validated squared error is within one standard
         error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
         such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the algorithms of [Mall2014]_ to the letter, see `lssvm.reductions.FixedSizeL0.printed`.
-    loss : {"squared", "huber", "absolute", "weighted"}, default="squared"
+        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
+    loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         L above. The others keep gross errors in the targets from bending the model:
         Huber's loss bends at 1.345 robust standard deviations of
         its own residuals, "weighted" gives rows beyond 3 next to no weight. Reached by reweighting,
@@ -551,23 +516,23 @@ class FixedSizeLSSVR(KernelRegressor):
         all rows, then twice with the weights of "weighted", which stay on the rows; for absolute
         loss a tuned C is multiplied by twice the median absolute residual, so that it weighs as
         much as before. Rows of a scan keep their weights and are tuned once; the scale of their
-        residuals is that of a sample.
+        residuals is that of a sample. A `lssvm.solvers.DifferentiableLoss`, such as
+        ``Pinball(0.9)`` for a quantile, keeps the C and gamma of the least squares model and needs
+        rows in memory.
     cv : int, float, "loo", splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows); a share between 0 and 1 is held out once, for data of which
-        that is enough; rows of a scan are dealt by position (`lssvm.tuning.PositionFolds`); a
-        splitter is used as it is.
+        many folds as distinct rows); a share between 0 and 1 is held out once; rows of a scan are
+        assigned by position (`lssvm.tuning.PositionFolds`); a
+        splitter is used unchanged.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
-        ``PathSearch(checkpoint="file")`` goes on where a stopped fit was.
+        ``PathSearch(checkpoint="file")`` continues a stopped fit; with ``per_output=True`` every
+        output has its own pair, and rows cannot be added later.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None is the mean squared error, for a robust loss the mean
         absolute error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
-    tuning : {"joint", "separate"}, default="joint"
-        One (C, gamma) for all outputs, or one of each for every output. Rows cannot be added later,
-        and there are no error bars.
     solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
         How the systems along a path of C are solved, exactly; or, without moments, conjugate
         gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
@@ -576,10 +541,6 @@ class FixedSizeLSSVR(KernelRegressor):
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
         blocks where they do not fit. See the guide on GPUs.
-    metric : None, "diagonal", "full" or array of shape (d,) or (d, d), default=None
-        A linear map A of the inputs, so that the kernel is K(xA, zA): given, or learned from
-        gradients of a model in rounds that other rows judge; see `lssvm.kernels.Metric`. C and
-        gamma are those of mapped inputs.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. On a device, of its memory.
     n_jobs : int or None, default=None
@@ -592,7 +553,7 @@ class FixedSizeLSSVR(KernelRegressor):
     Attributes
     ----------
     prototypes_, support_vectors_ : array of shape (m, d)
-        After a reduction, those that are left; ``selection_.indices`` are the rows of all. The unit
+        After a reduction, the remaining ones; ``selection_.indices`` are the rows of all. The unit
         vectors for the linear kernel in closed form.
     support_ : int array of shape (m,)
         Rows of X that they are; -1 for given rows, empty for the linear kernel.
@@ -600,7 +561,7 @@ class FixedSizeLSSVR(KernelRegressor):
         Coefficients of the expansion on the prototypes.
     intercept_ : array of shape (n_outputs,)
     metric_ : array of shape (d, d) or (d,)
-        With ``metric``: the matrix A A^T, or its diagonal.
+        With a `lssvm.kernels.MetricKernel`: the matrix A A^T, or its diagonal.
     C_, gamma_ : float
         ``gamma_`` has shape (d,) where it differs between features.
     feature_relevance_ : array of shape (d,)
@@ -638,7 +599,7 @@ class FixedSizeLSSVR(KernelRegressor):
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
         so many, of which the three best gammas were tried on all rows.
     peak_memory_ : int or None
-        When fitted to a scan: the most memory, in bytes, that the process has had up to then.
+        When fitted to a scan: peak memory of the process, in bytes.
     record_ : Fit
         All of the above as one frozen record, which model files, exports and reports read.
     n_features_in_, feature_names_in_
@@ -649,8 +610,8 @@ class FixedSizeLSSVR(KernelRegressor):
     gamma of the tuning one pass and about 5 m^3 per fold. Memory m^2 per fold. Everything is
     computed in float64.
 
-    A sample weight of 0 is as if the row were not there, of 2 as if it were there twice, with the
-    same prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
+    A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
+    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
     probabilities and depends on the order of the rows (not so with given prototypes).
 
     Examples
@@ -670,8 +631,6 @@ class FixedSizeLSSVR(KernelRegressor):
         C: Any = "cv",
         gamma: Any = "cv",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool | str = True,
         selection: Any = "random",
         reduction: Any = None,
@@ -679,10 +638,8 @@ class FixedSizeLSSVR(KernelRegressor):
         cv: Any = 10,
         search: Any = "path",
         scoring: Any = None,
-        tuning: str = "joint",
         solver: Any = "auto",
         device: Any = None,
-        metric: Any = None,
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -692,8 +649,6 @@ class FixedSizeLSSVR(KernelRegressor):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.selection = selection
         self.reduction = reduction
@@ -701,10 +656,8 @@ class FixedSizeLSSVR(KernelRegressor):
         self.cv = cv
         self.search = search
         self.scoring = scoring
-        self.tuning = tuning
         self.solver = solver
         self.device = device
-        self.metric = metric
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -729,7 +682,7 @@ class FixedSizeLSSVR(KernelRegressor):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration; a splitter given as
+            Rows of a group are held out together, in tuning and in calibration; a splitter given as
             ``cv`` gets them too. Not with a
             scan, whose rows are dealt one by one.
 
@@ -743,7 +696,7 @@ class FixedSizeLSSVR(KernelRegressor):
 
     @available_if(takes_rows)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows; prototypes, C and gamma stay as they are.
+        """Add rows; prototypes, C and gamma are not changed.
 
         Exactly a fit to the old and new rows with those prototypes and parameters. The first call
         is `fit`. Calls of several threads take turns.
@@ -801,7 +754,7 @@ class FixedSizeLSSVR(KernelRegressor):
 
     @available_if(takes_rows)
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Remove rows that the model has learned; exactly a fit without them.
+        """Remove rows from the model; the result equals a fit without them.
 
         Parameters
         ----------
@@ -857,7 +810,7 @@ class FixedSizeLSSVR(KernelRegressor):
         take at most 5 % of ``memory_budget``, until it is pickled or rows are added.
 
         The error is the squared error of the outputs, for classes too (their targets are +1 and
-        -1): moments give no other. `score` on held-out rows tells the accuracy.
+        -1): no other error follows from moments. `score` on held-out rows gives the accuracy.
 
         Examples
         --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -10,18 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelClassifier, KernelEstimator
-from lssvm.estimators.callbacks import callback_of, reports
-from lssvm.estimators.opening import GivenArrays, GivenBlocks, open_given
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, callback_of, reports
+from lssvm.estimators.opening import GivenArrays, GivenBlocks, map_given, open_given
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
 def _fit(estimator: Model, given: GivenArrays | GivenBlocks) -> Model:
-    rows, task = given.in_memory(sparse=estimator._kernel_choice().accepts_sparse)
-    settings = GreedySettings.of(estimator)
-    estimator._publish(fit_greedy(rows, task, settings, callback_of(estimator)))
+    choice, settings = estimator._kernel_choice(), GreedySettings.of(estimator)
+    rows, task = given.in_memory(sparse=choice.accepts_sparse)
+    rows, metric = map_given(rows, choice, settings.seed)
+    fit = fit_greedy(rows, task, settings, callback_of(estimator))
+    estimator._publish(replace(fit, metric=metric))
     return estimator
 
 
@@ -32,69 +34,66 @@ class GreedyLSSVC(KernelClassifier):
 
     .. math:: \min_{\alpha, b} \tfrac12 \alpha^T (K + I/C) \alpha - y^T \alpha + b 1^T \alpha,
 
-    is solved over a growing set of rows: the row promising the largest fall of the objective joins
-    (eq. (30)), all coefficients are solved for again (eqs. (15)-(18)), until no row outside is
-    predicted with an error above epsilon (eq. (31)). Prediction touches the chosen rows only.
+    is solved over a growing set of rows: the row with the largest expected decrease of the
+    objective is added (eq. (30)), and all coefficients are computed again (eqs. (15)-(18)), until
+    no row outside is
+    predicted with an error above epsilon (eq. (31)). Prediction uses only the chosen rows.
 
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
-        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+        Regularisation; a larger value fits the training data more closely. The paper's gamma is
+        C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis.
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
-        that is "cv" too: in every fold the basis grows anew.
-    kernel : str, callable or Kernel, default="rbf"
+        that is "cv" too: the basis is chosen again in every fold.
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
-        where it has none.
-    degree : int, default=3
-        Of the polynomial kernel (gamma x'z + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)`` or
+        ``Polynomial(degree=4, coef0=0.5)``, which takes gamma where it has none;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
     fit_intercept : bool, default=True
         Whether there is a bias b.
-    epsilon : float, default=0.5
+    epsilon : float or "cv", default=0.5
         Stop when the outputs of all rows outside the basis (of the candidates, if there are any)
         are within epsilon of their targets +1 and -1, so that those rows are classified correctly
-        by the binary problem. Below 1; 0 gives the full machine of `LSSVC`.
+        by the binary problem. Below 1; 0 gives the full machine of `LSSVC`. "cv" chooses among ten
+        values from 0.05 to 0.9 on the folds of ``cv``.
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
         needs fewer functions and more time per function.
     candidates : int or None, default=None
-        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+        Number of random candidate rows per step; None for all rows. Eq. (35) gives 146.
     prefit : bool, default=False
-        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
-        own alone (eq. (30)).
-    max_support : int or None, default=None
-        Largest number of basis functions per binary problem.
+        Whether candidates are ranked after a refit of all coefficients (eq. (23)) or of their own
+        only (eq. (30)).
+    max_support : int, "cv" or None, default=None
+        Largest number of basis functions per binary problem; "cv" chooses it on the folds of
+        ``cv``.
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
     cv : int, "loo", splitter or iterable, default=10
         Folds for gamma="cv", and for C and probabilities where groups are given to `fit`. A number
         assigns rows (or groups) by content, stratified by class.
-    multiclass : str, array or Code, default="ova"
+    multiclass : str, array, Code or Coding, default="ova"
         Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
-        columns.
-    decoding : {"hamming", "loss"} or None, default=None
-        From outputs to classes; None takes votes for one-vs-one and loss decoding otherwise.
+        columns: hence the default, "auto" elsewhere. A `lssvm.codes.Coding` also says how outputs
+        are decoded and how leave-one-out scores (those of folds of groups, or of the splitter that
+        gamma="cv" was chosen by) are calibrated.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
-    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How `predict_proba` turns leave-one-out scores (those of folds of groups, or of the splitter
-        that gamma="cv" was chosen by) into probabilities; "auto" takes the sigmoid for fewer than
-        1,000 rows, else the better of the two. None: there is no `predict_proba`.
     memory_budget : int, str or None, default=None
         Bytes, or "2 GB"; None is 70 % of the available memory. Kernel columns are kept in it, and
         computed again beyond it.
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+        Draws candidates and held-out rows; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports the steps on standard error.
 
@@ -116,6 +115,8 @@ class GreedyLSSVC(KernelClassifier):
         Steps of the longest run.
     C_ : float
     gamma_ : float or array
+    epsilon_, max_support_ : float, int
+        Where they were chosen by cross-validation.
     cv_results_ : dict
         With C="cv": values of C and their leave-one-out accuracy; with gamma="cv":
         parameters and scores of all evaluations by cross-validation.
@@ -131,8 +132,8 @@ class GreedyLSSVC(KernelClassifier):
     -----
     Time n m^2 + n m d and memory n m numbers for a problem that ends with m of n rows; with
     candidates, m^3 + candidates m^2 and, within the memory budget, the kernel columns. Equal rows
-    are merged (their weights add up, their targets are averaged), which leaves the LS-SVM as it is
-    and makes a weight of 2 the row twice.
+    are merged (their weights add up, their targets are averaged), which does not change the LS-SVM
+    and makes a weight of 2 equal to the row twice.
 
     Examples
     --------
@@ -153,20 +154,16 @@ class GreedyLSSVC(KernelClassifier):
         *,
         gamma: Any = "scale",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool = True,
-        epsilon: float = 0.5,
+        epsilon: float | str = 0.5,
         criterion: str = "fsals",
         candidates: int | None = None,
         prefit: bool = False,
-        max_support: int | None = None,
+        max_support: int | str | None = None,
         validation_fraction: float | None = None,
         cv: Any = 10,
         multiclass: Any = "ova",
-        decoding: str | None = None,
         class_weight: Any = None,
-        calibration: str | None = "auto",
         memory_budget: Any = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -175,8 +172,6 @@ class GreedyLSSVC(KernelClassifier):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.criterion = criterion
@@ -186,9 +181,7 @@ class GreedyLSSVC(KernelClassifier):
         self.validation_fraction = validation_fraction
         self.cv = cv
         self.multiclass = multiclass
-        self.decoding = decoding
         self.class_weight = class_weight
-        self.calibration = calibration
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -207,8 +200,9 @@ class GreedyLSSVC(KernelClassifier):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together, in tuning and in calibration: C="cv" and
-            probabilities then go by folds of whole groups, in each of which the basis grows anew,
+            Rows of a group are held out together, in tuning and in calibration: C="cv" and
+            probabilities then go by folds of whole groups, in each of which the basis is chosen
+            again,
             and ``validation_fraction`` holds out whole groups. A splitter given as ``cv`` gets them
             too.
 
@@ -218,7 +212,7 @@ class GreedyLSSVC(KernelClassifier):
             Itself.
         """
         self._forget_fit()
-        self._check_calibration()
+        self._check_coding("threshold", "targets")
         return _fit(self, open_given(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
@@ -235,7 +229,7 @@ class GreedyLSSVC(KernelClassifier):
         Returns
         -------
         GreedyLSSVC or GreedyLSSVR
-            A fitted copy; this one stays as it is.
+            A fitted copy; this estimator is not changed.
 
         Notes
         -----
@@ -254,37 +248,36 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Parameters
     ----------
     C : float or "cv", default=1.0
-        Regularisation; larger fits closer. The paper's gamma is C/2. "cv" selects the basis at
-        C = 8 and then chooses C by exact leave-one-out on that basis; the basis stays.
+        Regularisation; a larger value fits the training data more closely. The paper's gamma is
+        C/2. "cv" selects the basis at
+        C = 8 and then chooses C by exact leave-one-out on that basis.
     gamma : float, array of shape (d,), "scale", "auto" or "cv", default="scale"
         Width of rbf, laplacian and matern, scale of poly; as in `sklearn.svm.SVC`. "cv" chooses it
         by cross-validation ([Jiao2007]_, section VII-C: all free parameters), and C with it where
-        that is "cv" too: in every fold the basis grows anew.
-    kernel : str, callable or Kernel, default="rbf"
+        that is "cv" too: the basis is chosen again in every fold.
+    kernel : str, callable, Kernel or MetricKernel, default="rbf"
         "rbf", "linear", "poly", "laplacian", "matern" or "precomputed", a function of two matrices
-        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)``, which takes gamma
-        where it has none.
-    degree : int, default=3
-        Of the polynomial kernel (gamma x'z + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of the kernel "poly".
+        of rows, or an object of `lssvm.kernels`, such as ``Matern(nu=2.5)`` or
+        ``Polynomial(degree=4, coef0=0.5)``, which takes gamma where it has none;
+        ``MetricKernel("rbf", "full")`` maps the inputs first.
     fit_intercept : bool, default=True
         Whether there is a bias b.
-    epsilon : float, default=0.1
+    epsilon : float or "cv", default=0.1
         In units of y, as in `sklearn.svm.SVR`: stop when all rows outside the basis (of the
         candidates, if there are any) are predicted with an error of at most epsilon (eq. (31)). 0
-        gives the full machine of `LSSVR`.
+        gives the full machine of `LSSVR`. "cv" chooses among ten values from 0.05 to 0.9 standard
+        deviations of y on the folds of ``cv``.
     criterion : {"fsals", "kmp", "sggp"}, default="fsals"
         The loss that grows the basis: eq. (38), or that of kernel matching pursuit, eq. (36), or of
         the sparse greedy Gaussian process, eq. (37). The last two fit the basis to all rows, which
         needs fewer functions and more time per function.
     candidates : int or None, default=None
-        Rows looked at per step, drawn at random; None looks at all. 146 is the number of eq. (35).
+        Number of random candidate rows per step; None for all rows. Eq. (35) gives 146.
     prefit : bool, default=False
-        Whether a candidate is judged after a refit of all coefficients (eq. (23)) instead of its
-        own alone (eq. (30)).
-    max_support : int or None, default=None
-        Largest number of basis functions per output.
+        Whether candidates are ranked after a refit of all coefficients (eq. (23)) or of their own
+        only (eq. (30)).
+    max_support : int, "cv" or None, default=None
+        Largest number of basis functions per output; "cv" chooses it on the folds of ``cv``.
     validation_fraction : float or None, default=None
         Part of the rows that is held out: the size with the smallest squared error on them is kept,
         and a run stops 50 steps after it.
@@ -297,7 +290,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     n_jobs : int or None, default=None
         Threads; None uses all cores.
     random_state : int, Generator, RandomState or None, default=None
-        Draws candidates and held-out rows; None is a fixed seed, so fits repeat.
+        Draws candidates and held-out rows; None is a fixed seed, so results are reproducible.
     verbose : int, default=0
         1 reports the steps on standard error.
 
@@ -317,6 +310,8 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Steps of the longest run.
     C_ : float
     gamma_ : float or array
+    epsilon_, max_support_ : float, int
+        Where they were chosen by cross-validation.
     cv_results_ : dict
         With C="cv": values of C and their leave-one-out mean squared error, negated; with
         gamma="cv": parameters and scores of all evaluations by cross-validation.
@@ -331,9 +326,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Notes
     -----
     The cost is that of `GreedyLSSVC`. With a bias the targets are centred first, so that a shift of
-    y moves the bias alone; the print starts from y as it is, which for its labels +1 and -1 differs
+    y changes only the bias; the paper starts from y itself, which for its labels +1 and -1 differs
     in the first basis function only. Equal rows are merged (their weights add up, their targets are
-    averaged), which leaves the LS-SVM as it is and makes a weight of 2 the row twice.
+    averaged), which does not change the LS-SVM and makes a weight of 2 equal to the row twice.
 
     Examples
     --------
@@ -351,14 +346,12 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         *,
         gamma: Any = "scale",
         kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 1.0,
         fit_intercept: bool = True,
-        epsilon: float = 0.1,
+        epsilon: float | str = 0.1,
         criterion: str = "fsals",
         candidates: int | None = None,
         prefit: bool = False,
-        max_support: int | None = None,
+        max_support: int | str | None = None,
         validation_fraction: float | None = None,
         cv: Any = 10,
         memory_budget: Any = None,
@@ -369,8 +362,6 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.C = C
         self.gamma = gamma
         self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.criterion = criterion
@@ -397,8 +388,9 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of a group are left out together: C="cv" then goes by folds of whole groups, in
-            each of which the basis grows anew, and ``validation_fraction`` holds out whole groups.
+            Rows of a group are held out together: C="cv" then goes by folds of whole groups, in
+            each of which the basis is chosen again, and ``validation_fraction`` holds out whole
+            groups.
             A splitter given as ``cv`` gets them too.
 
         Returns
@@ -423,7 +415,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Returns
         -------
         GreedyLSSVC or GreedyLSSVR
-            A fitted copy; this one stays as it is.
+            A fitted copy; this estimator is not changed.
 
         Notes
         -----

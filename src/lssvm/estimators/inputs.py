@@ -15,7 +15,7 @@ import numpy as np
 from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespace, to_numpy
 from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import Device, is_foreign
-from lssvm.backends.base import Backend
+from lssvm.backends.host import Backend
 from lssvm.data.arrow import write_table
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import CHUNK, RawBlock, plain_features

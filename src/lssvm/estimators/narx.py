@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
-from lssvm.estimators.base import KernelEstimator
-from lssvm.estimators.callbacks import CallbackSupportMixin, callback_of, reports
+from lssvm.estimators.base import CallbackSupportMixin, callback_of, reports
 from lssvm.estimators.dual import LSSVR
 from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
@@ -31,6 +30,7 @@ from lssvm.fitting.series import (
     is_list_of_series,
     open_series,
 )
+from lssvm.kernels import MetricKernel
 from lssvm.uncertainty import check_coverage
 
 
@@ -39,33 +39,34 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     r"""Nonlinear autoregression with exogenous inputs, on any regressor.
 
     The model is :math:`\hat y_t = f(y_{t-1}, \dots, y_{t-p}; x_t, \dots, x_{t-r})` with
-    p = ``lags`` and r = ``exog_lags`` (section 3.5 of [Suykens2002]_). `predict` looks one step
-    ahead; `forecast` runs freely, on its own predictions.
+    p = ``lags`` and r = ``exog_lags`` (section 3.5 of [Suykens2002]_). `predict` predicts one step
+    ahead; `forecast` feeds its own predictions back.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
         Learns f from standardised rows; None is ``LSSVR(C="cv", gamma="cv")``. An `LSSVR` whose C
         or gamma is "cv" is tuned by ``validation`` and ``search`` (its own cv, search and scoring
-        serve "one-step" only); any other regressor, and one with ``gamma="ard"``, is fitted as it
-        is.
+        serve "one-step" only); any other regressor, and one with ``gamma="ard"``, is fitted
+        unchanged.
     lags : int, default=50
         Number p of past values in a row.
     exog_lags : int, default=0
-        Number r of past inputs in a row, beside those of the time itself. Only where X is given.
+        Number r of past inputs in a row, in addition to those of the time itself. Only if X is
+        given.
     differencing : int, default=0
         How often the series is differenced before f is learned; forecasts are summed up again.
     validation : {"free-run", "rolling-origin", "one-step"}, default="free-run"
-        What tunes C and gamma. "free-run": stretches of ``horizon`` values are left out, together
+        What tunes C and gamma. "free-run": segments of ``horizon`` values are held out, together
         with the rows whose lags reach into them, and the model runs through each of them.
         "rolling-origin": the same runs, but the model has seen only what came before.
-        "one-step": the estimator's own cross-validation of one-step errors, as in print; it tends
-        to choose models that diverge in free run.
+        "one-step": the estimator's own cross-validation of one-step errors, as in the book; it
+        tends to choose models that diverge in free runs.
     horizon : int or None, default=None
         Steps of the free runs of tuning, of `score` and of the calibration of intervals. None is
         100, or a fifth of the rows of the longest series where that is less.
     n_origins : int, default=20
-        Number of stretches in tuning and calibration, evenly spread; in "rolling-origin" over the
+        Number of segments in tuning and calibration, evenly spread; in "rolling-origin" over the
         second half of a series.
     search : str, Search or None, default=None
         How (C, gamma) are searched, see `lssvm.tuning`; None is ``PathSearch(n_C=13)``.
@@ -96,13 +97,14 @@ class NARX(CallbackSupportMixin, BaseEstimator):
 
     Notes
     -----
-    The print's q = 50 counts from zero: its model has 51 past values, ``lags=51`` here. It tunes by
+    q = 50 of the book counts from zero: its model has 51 past values, ``lags=51`` here. It tunes by
     10-fold cross-validation of one-step errors ("one-step") and points to "special cross-validation
     techniques for time-series", which "free-run" and "rolling-origin" are.
 
-    Times come from the index of a series of pandas, or as ``times``: evenly spaced, months (or
-    quarters, years), or working days. Then forecasts have times, too: those of a pandas series
-    come as one with its dates, and `forecast_times` gives them in any case. They do not enter f.
+    Times are those of the index of a pandas series, or ``times``: evenly spaced, months (or
+    quarters, years), or working days. Forecasts then have times too: the forecast of a pandas
+    series is a pandas series with dates, and `forecast_times` returns the times in any case. They
+    are not inputs of f.
 
     Several series (a list) share one f; rows never span two of them. Forecasts then have a leading
     axis of series. A model continues its training series; ``history`` makes it continue another.
@@ -111,12 +113,12 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     ``GridSearchCV(NARX(LSSVR()), {"lags": [10, 50], "estimator__C": [1, 10]},
     cv=TimeSeriesSplit(5)).fit(y)``, or ``.fit(y, X)``. A test part must directly follow its
     training part, as in `TimeSeriesSplit` without a gap, because `predict` and `score` continue the
-    training series. ``scoring`` is left out (then it is `score`), or a function of the model, the
+    training series. ``scoring`` is not given (then it is `score`), or a function of the model, the
     test part and its inputs.
 
     An interval is calibrated at the first call
-    that asks for one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits
-    where the estimator is no plain `LSSVR`.
+    that asks for one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits if
+    the estimator is not a plain `LSSVR`.
 
     Examples
     --------
@@ -149,7 +151,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
 
     @reports
     def fit(self, y: Any, X: Any = None, *, times: Any = None) -> NARX:
-        """Learn from a series.
+        """Fit the model to a series.
 
         Parameters
         ----------
@@ -158,7 +160,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         X : array-like of shape (n, d), or a list of such, optional
             Exogenous inputs of the same times.
         times : array-like of shape (n,) of dates, or a list of such, optional
-            When the values were; None: the index of a series of pandas, where that holds dates.
+            Times of the values; None: the index of a pandas series, if it holds dates.
 
         Returns
         -------
@@ -168,11 +170,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
             delattr(self, name)
         regressor = LSSVR("cv", gamma="cv") if self.estimator is None else clone(self.estimator)
-        metric = getattr(regressor, "metric", None)
-        if isinstance(regressor, KernelEstimator) and metric is not None:
+        kernel = getattr(regressor, "kernel", None)
+        if isinstance(kernel, MetricKernel):
             raise InvalidInputError(
-                f"metric={metric!r} is not available for the estimator of NARX: use "
-                "metric=None, or gamma='ard' for one width per lag."
+                f"kernel={kernel!r} is not available for the estimator of NARX: use "
+                f"kernel={kernel.kernel!r}, or gamma='ard' for one width per lag."
             )
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
@@ -241,7 +243,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         X_future : array-like of shape (steps, d), or a list of such, optional
             Inputs of the times that are forecast; needed where the model was trained with inputs.
         return_interval : bool, default=False
-            Return what `predict_interval` does as well.
+            Also return the result of `predict_interval`.
         coverage : float, default=0.95
             Share of the values that their intervals are to contain, between 0 and 1.
         history : array-like of shape (h,), optional
@@ -273,7 +275,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         history: Any = None,
         X_history: Any = None,
     ) -> FloatArray:
-        """Return intervals of what comes next.
+        """Return prediction intervals of a forecast.
 
         Parameters
         ----------

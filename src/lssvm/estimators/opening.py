@@ -32,11 +32,10 @@ from lssvm._core.device import Device, find_device, is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm.backends.base import Backend
 from lssvm.backends.device import Torch
-from lssvm.backends.host import Host
+from lssvm.backends.host import Backend, Host
 from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
-from lssvm.codes import make_code
+from lssvm.codes import Coding, make_code
 from lssvm.data import scan
 from lssvm.data.dataset import Arrays, open_dataset
 from lssvm.data.frames import is_frame
@@ -45,20 +44,23 @@ from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.estimators.inputs import ArrayInputs, Inputs, ScanInputs, hits, spread_of
 from lssvm.fitting.input_metric import check_metric, metric_of
-from lssvm.fitting.record import Fit, Resources
-from lssvm.fitting.settings import (
+from lssvm.fitting.record import (
+    Fit,
     KernelChoice,
     KernelParameters,
+    Resources,
     UsesResources,
     better_code,
     check_C,
     class_rows,
+    is_auto,
     is_open,
     resources_of,
     seed_of,
 )
 from lssvm.kernels import Metric
 from lssvm.kernels.dot import variances
+from lssvm.kernels.metric import IDENTITY
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 from lssvm.tasks.targets import check_labels, distinct_labels
@@ -140,15 +142,16 @@ class Classifier(UsesResources, Protocol):
 
     C: Any
     multiclass: Any
-    decoding: str | None
     class_weight: Any
     random_state: RandomState
 
 
-def map_given(rows: Rows, metric: Any, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
+def map_given(rows: Rows, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
     """Return rows after the metric that a parameter asks for, and the metric."""
-    found = metric_of(check_metric(metric, choice), rows, choice, seed)
-    return mapped_rows(rows, found), found
+    if choice.metric is None:
+        return rows, IDENTITY
+    metric = metric_of(check_metric(choice), rows, choice, seed)
+    return mapped_rows(rows, metric), metric
 
 
 def mapped_rows(rows: Rows, metric: Metric) -> Rows:
@@ -296,7 +299,7 @@ def _task_of_labels(estimator: Classifier, labels: AnyArray, classes: Any) -> Cl
     if len(every) == len(labels):
         return task_of(estimator, labels)
     task = task_of(estimator, every)
-    if isinstance(estimator.multiclass, str) and estimator.multiclass == "auto":
+    if is_auto(estimator.multiclass):
         task = replace(task, code=make_code("ova", len(every)))
     if task.per_class:
         raise InvalidInputError(
@@ -309,11 +312,12 @@ def _task_of_labels(estimator: Classifier, labels: AnyArray, classes: Any) -> Cl
 
 def task_of(estimator: Classifier, classes: AnyArray) -> Classes:
     """Return the task that the parameters of a classifier describe."""
+    coding = Coding.of(estimator.multiclass)
     return Classes.of(
         classes,
-        multiclass=estimator.multiclass,
-        decoding=estimator.decoding,
-        targets=getattr(estimator, "targets", "label"),
+        multiclass=coding.code,
+        decoding=coding.decoding,
+        targets=coding.targets,
         class_weight=estimator.class_weight,
         random_state=estimator.random_state,
     )
@@ -445,11 +449,10 @@ SAMPLE_ROWS = 50_000
 
 
 class Estimator(UsesResources, KernelParameters, Protocol):
-    """A kernel estimator, as its rows see it; only those of fixed size have a device and metric."""
+    """A kernel estimator, as its rows see it; only those of fixed size have a device."""
 
     device: Any
     fit_intercept: Any
-    metric: Any
     record_: Fit
     dual_coef_: Any
     n_features_in_: int
@@ -770,9 +773,9 @@ def _mapped_and_coded(
     estimator: Estimator, rows: Rows, task: Task, counts: FloatArray | None = None
 ) -> tuple[Rows, Task, Metric]:
     """Return the rows of a new fit after their metric, the task with its code, and the metric."""
-    seed = seed_of(estimator.random_state) if estimator.metric is not None else 0
     choice = KernelChoice.of(estimator)
-    rows, metric = map_given(rows, estimator.metric, choice, seed)
+    seed = seed_of(estimator.random_state) if choice.metric is not None else 0
+    rows, metric = map_given(rows, choice, seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
     return rows, task, metric
 

@@ -33,11 +33,11 @@ from lssvm.uncertainty import Probabilities, check_coverage
 @share_documentation("the accuracy")
 @dataclass(eq=False, repr=False)
 class LSSVMClassifier(ClassifierMixin, TableModel):
-    """The model for tables: classes from a data frame as it is.
+    """The model for tables: predicts classes from a raw data frame.
 
     Exact least squares support vector machines with several kernels and input scales, metrics
-    learned from gradients, parts for many rows, stacked by what they say about rows that they have
-    not seen. Nothing has to be set.
+    learned from gradients, parts for many rows, stacked on predictions for held-out rows. No
+    settings are needed.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         sample_weight : array of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array of shape (n,), optional
-            Rows of one group are left out together wherever rows are left out.
+            Rows of one group are always held out together.
 
         Returns
         -------
@@ -260,7 +260,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> LSSVMClassifier:
-        """Add rows: their parts are solved again, preparation, metric, tree, C and gamma stay.
+        """Add rows: their parts are solved again; preparation, metric, tree, C and gamma are kept.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMClassifier:
-        """Take rows away that were learned with these classes and weights.
+        """Remove rows that were added with these classes and weights.
 
         Parameters
         ----------

@@ -63,8 +63,8 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         How much is tried. "fast": at most two configurations, in small parts; "best": all six, more
         rounds, two trees of large parts.
     time_limit : float, default=None
-        Seconds that ``fit`` should stay below: stages are shortened or left out. Without it nothing
-        depends on the speed of the machine.
+        Seconds that ``fit`` should stay below: stages are shortened or skipped. Without it the
+        result does not depend on the speed of the machine.
     scoring : str or callable, default=None
         A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
         its value for held-out predictions. None is %(score)s, with choices by squared errors. C,
@@ -74,7 +74,7 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
     kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
         Kernels that are tried.
     metric : "auto", "diagonal", "full", None or array, default="auto"
-        "auto" learns a metric of the inputs where held-out rows say that it helps: a full matrix,
+        "auto" learns a metric of the inputs if it lowers the error on held-out rows: a full matrix,
         for the Laplacian kernel a diagonal. "diagonal" and "full" do so with that shape for all
         kernels. An array of shape (d,) or (d, d) multiplies the d prepared features, whose names
         are ``preparations_[...].get_feature_names_out()``; nothing is learned then.
@@ -83,7 +83,7 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
     n_trees : "auto" or int, default="auto"
         Differently cut trees of parts that are averaged.
     n_prototypes : "auto" or int, default="auto"
-        Prototypes of all rows, a model of its own beside parts; 0 for none. "auto": as many as a
+        Prototypes of a global model, in addition to the parts; 0 for none. "auto": as many as a
         fifth of the parts' cost allows, where a few of them are about as good as small parts; none
         with "fast", on a GPU, whose parts are larger, and beyond 400,000 rows.
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
@@ -105,8 +105,8 @@ _ATTRIBUTES = """configurations_ : dict of lists
         What was chosen, and why.
     best_score_ : float
         %(Score)s (or ``scoring``) of held-out predictions: rows by models, metrics and weights that
-        have not seen their targets. An estimate of what new rows would say, without the bias that
-        R2 of few rows has.
+        have not seen their targets. An estimate of the score on new rows, without the bias that R2
+        has for few rows.
     metric_ : array of shape (d, d)
         Of the configuration with the largest weight, for the prepared features.
     feature_importances_ : array of shape (n_columns,)
@@ -420,7 +420,7 @@ class TableModel(BaseEstimator):
     # --- a small model ---------------------------------------------------------------------------
 
     def compress(self, n_support: int | Sequence[int] = 200) -> Self | list[Self]:
-        """Return a very sparse model that follows this one.
+        """Return a small model that approximates this one.
 
         Parameters
         ----------
@@ -692,8 +692,6 @@ def _summary(fit: TableFit, n_rows: int) -> str:
             name += f", metric of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
         if trial.stage == "prototypes":
             name += ", prototypes"
-        share = (
-            f"weight {trial.weight:.2f}" if trial.weight > 0 else f"left out after {trial.stage}"
-        )
+        share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
     return "\n".join(lines)

@@ -30,11 +30,11 @@ _ENOUGH = 100  # rows below which there are no local errors
 
 @share_documentation("R2")
 class LSSVMRegressor(RegressorMixin, TableModel):
-    """The model for tables: numbers from a data frame as it is.
+    """The model for tables: predicts numbers from a raw data frame.
 
     Exact least squares support vector machines with several kernels and input scales, metrics
-    learned from gradients, parts for many rows, stacked by what they say about rows that they have
-    not seen. Nothing has to be set.
+    learned from gradients, parts for many rows, stacked on predictions for held-out rows. No
+    settings are needed.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         sample_weight : array of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array of shape (n,), optional
-            Rows of one group are left out together wherever rows are left out.
+            Rows of one group are always held out together.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return np.asarray(ends[0] if self.single_ else np.stack(ends, axis=1))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
-        """Add rows: their parts are solved again, preparation, metric, tree, C and gamma stay.
+        """Add rows: their parts are solved again; preparation, metric, tree, C and gamma are kept.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
-        """Take rows away that were learned with these targets and weights.
+        """Remove rows that were added with these targets and weights.
 
         Parameters
         ----------

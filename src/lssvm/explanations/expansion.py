@@ -133,8 +133,8 @@ class Explanation:
         MissingDependencyError
             Where `shap` is not installed.
         """
-        remedy = "pip install shap, or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)."
-        shap = library("shap", "Explanation.to_shap needs shap", remedy)
+        otherwise = ", or draw with lssvm.plots (WaterfallDisplay, BeeswarmDisplay)"
+        shap = library("shap", "Explanation.to_shap needs shap", "shap", otherwise)
         several = self.values.ndim == 3
         return shap.Explanation(
             values=self.values,

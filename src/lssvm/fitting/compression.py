@@ -24,8 +24,8 @@ from lssvm.kernels import Kernel
 from lssvm.local import Rows, Setting
 from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
-from lssvm.moments import Moments, nystrom_map
 from lssvm.reductions.l0 import L0System, l0_order
+from lssvm.solvers.moments import Moments, nystrom_map
 from lssvm.solvers.primal import primal_system
 
 _WIDTHS = (0.25, 1.0)  # factors of gamma: few points want wide kernels

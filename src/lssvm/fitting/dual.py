@@ -28,19 +28,17 @@ from lssvm.data.folds import (
     restrict_folds,
 )
 from lssvm.fitting.record import (
+    SQUARES,
     Fit,
+    KernelChoice,
     OutputGroup,
     Posteriors,
     Resources,
+    TunedParameters,
+    TunedSettings,
     Tuning,
     alike,
     check_finite,
-)
-from lssvm.fitting.settings import (
-    SQUARES,
-    KernelChoice,
-    TunedParameters,
-    TunedSettings,
     is_int,
     make_folds,
     reweights,
@@ -53,8 +51,9 @@ from lssvm.reductions.l0 import reduce_dual_l0
 from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
 from lssvm.solvers.choice import solve_with
-from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, reweight
+from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, minimise_loss, reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Targets, Task
+from lssvm.tasks.losses import loss_name
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import untested_output
 from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion
@@ -168,6 +167,11 @@ class DualCalibrationData:
         if self.held_out is not None and self.held_out_rows is not None:
             rows = self.held_out_rows
             return OutOfFold(self.held_out, self.labels[rows], pick(self.weight, rows))
+        if not self.parts and fit.loss != "squared":
+            raise InvalidInputError(
+                f"loss={fit.loss} has no out-of-fold scores to calibrate probabilities on: use "
+                "decision_function, or the squared loss."
+            )
         if not self.parts:
             raise InvalidInputError(
                 "There are no out-of-fold scores to calibrate probabilities on: with a "
@@ -262,8 +266,6 @@ class DualParameters(TunedParameters, Protocol):
     """The parameters of a dual estimator that settings are read from."""
 
     fit_intercept: bool
-    tol: float
-    max_iter: int | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -276,15 +278,11 @@ class DualSettings(TunedSettings):
     reduction : Prune, L0 or None
     reduction_text : str or None
         The reduction as the caller wrote it.
-    tol, max_iter
-        Of the iterative solvers.
     """
 
     fit_intercept: bool = True
     reduction: Prune | L0 | None = None
     reduction_text: str | None = None
-    tol: float = 1e-6
-    max_iter: int | None = None
 
     @classmethod
     def of(cls, estimator: DualParameters) -> DualSettings:
@@ -295,19 +293,17 @@ class DualSettings(TunedSettings):
             fit_intercept=bool(estimator.fit_intercept),
             reduction=_reduction(given),
             reduction_text=None if given is None else repr(given),
-            tol=estimator.tol,
-            max_iter=estimator.max_iter,
         )
         settings.choice.check()
         if settings.choice.asks_ard and settings.separate:
             raise InvalidInputError(
-                "gamma='ard' finds one set of values for all outputs, so tuning='separate' cannot "
-                "be used with it: use tuning='joint'."
+                "gamma='ard' finds one set of values for all outputs, so a search with "
+                "per_output=True cannot be used with it: use per_output=False."
             )
         if settings.search.checkpoint is not None and settings.separate:
             raise InvalidInputError(
-                "A checkpoint holds one search, and tuning='separate' has one for each output: use "
-                "tuning='joint', or no checkpoint."
+                "A checkpoint holds one search, and per_output=True has one for each output: use "
+                "per_output=False, or no checkpoint."
             )
         return settings
 
@@ -431,7 +427,7 @@ def _record(
         calibration=_remember(
             rows, settings, problem, chosen, parts, basis if len(used) == n else None
         ),
-        loss=settings.loss,
+        loss=loss_name(settings.loss),
         solver=parts[-1].solved.solver,
         residual=max(part.solved.residual for part in parts),
         iterations=max(1, *(part.solved.iterations for part in parts)),
@@ -459,7 +455,8 @@ def _remember(
     held_out = held_out_rows = None
     # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
     whole = settings.scoring == "press" and rows.weight is not None
-    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole:
+    squares = isinstance(settings.loss, str)  # or a robust loss: the scores have their unit
+    if chosen.point is not None and len(set(chosen.C.tolist())) == 1 and not whole and squares:
         # A search without the kernel matrix may end where the matrix does not fit.
         with suppress(MemoryBudgetError):
             held_out = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
@@ -672,9 +669,9 @@ def _single(problem: DualProblem, settings: DualSettings, j: int) -> DualProblem
     known = settings.scoring is None or squares or is_criterion(settings.scoring)
     if targets.labels is not None and not known:
         raise InvalidInputError(
-            f"tuning='separate' judges each binary problem by its accuracy, or with scoring="
+            f"per_output=True scores each binary problem by its accuracy, or with scoring="
             f"{SQUARES!r} by its squared error; another scoring cannot be given with it. Use "
-            "tuning='joint'."
+            "per_output=False."
         )
     loss: Loss | None = SquaredError() if squares else Misclassification(_side)
     if is_criterion(settings.scoring):
@@ -809,12 +806,7 @@ def _solve_system(system: DualSystem, Y: FloatArray, settings: DualSettings) -> 
     # The bias takes up a common offset; without it tol and float32 refer to what is to learn.
     centre = np.average(Y, axis=0, weights=system.u**2) if system.bias else np.zeros(Y.shape[1])
     targets = (Y - centre).astype(system.dtype)
-    options: dict[str, Any] = {
-        "tol": settings.tol,
-        "max_iter": settings.max_iter,
-        "seed": settings.seed,
-    }
-    name, solved = solve_with(settings.solver, system, targets, **options)
+    name, solved = solve_with(settings.solver, system, targets, seed=settings.seed)
     return Model(solved.alpha, solved.intercept + centre, name, solved.residual, solved.iterations)
 
 
@@ -829,11 +821,15 @@ def _evaluate(system: DualSystem, model: Model) -> FloatArray:
 
 
 def _weighted(
-    system: DualSystem, y: FloatArray, settings: DualSettings, weight: FloatArray
+    system: DualSystem,
+    y: FloatArray,
+    settings: DualSettings,
+    weight: FloatArray,
+    targets: FloatArray | None = None,
 ) -> tuple[Model, FloatArray]:
     """Return the weighted least squares model of one output, and what it says of its rows."""
     own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
-    model = _solve_system(own, y[:, None], settings)
+    model = _solve_system(own, (y if targets is None else targets)[:, None], settings)
     return model, _evaluate(own, model)[:, 0]
 
 
@@ -871,16 +867,23 @@ def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
     """Replace squares by another loss, output by output."""
     if not reweights(settings.loss, problem.lowered):
         return part
-    weight, fitted = problem.targets.weight, _evaluate(part.system, part.solved)
+    fitted, Y = _evaluate(part.system, part.solved), problem.part_targets(part.rows, part.columns)
+    weight = pick(problem.targets.weight, slice(None) if part.rows is None else part.rows)
     model, C, steps = part.solved, part.C.copy(), 0
     alpha, b = model.alpha.copy(), model.b.copy()
-    for i, j in enumerate(part.columns):
-        y, values = problem.targets.Y[:, j], fitted[:, i]
+    for i in range(len(part.columns)):
+        y, values = Y[:, i], fitted[:, i]
         if settings.loss == "absolute" and settings.C is None:
             C[i] = absolute_C(float(C[i]), y - values, weight)
         solve = partial(_weighted, replace(part.system, C=float(C[i])), y, settings)
         start = model._replace(alpha=alpha[:, [i]], b=b[[i]]), values
-        robust, _, count = reweight(solve, y, start, settings.loss, weight)
+        if isinstance(settings.loss, str):
+            robust, _, count = reweight(solve, y, start, settings.loss, weight)
+        else:
+            classes = problem.targets.labels is not None
+            robust, _, count = minimise_loss(
+                solve, y, start, settings.loss, float(C[i]), weight, classes
+            )
         alpha[:, [i]], b[[i]] = robust.alpha, robust.b
         model, steps = model._replace(solver=robust.solver), max(steps, count)
     return replace(part, C=C, model=model._replace(alpha=alpha, b=b), n_reweightings=steps)

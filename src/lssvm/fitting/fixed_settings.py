@@ -18,10 +18,11 @@ from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import hash_positions
-from lssvm.backends.base import AnyFolds
+from lssvm.backends.host import AnyFolds
 from lssvm.backends.rows import Rows, Training
+from lssvm.codes import Coding
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, assign_folds
-from lssvm.fitting.settings import (
+from lssvm.fitting.record import (
     SQUARES,
     KernelChoice,
     TunedParameters,
@@ -37,11 +38,12 @@ from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
 from lssvm.solvers import PCG
 from lssvm.solvers.primal import METHODS as PATH_METHODS
+from lssvm.solvers.primal import Bias
 from lssvm.tasks import Classes, Loss, Task
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.objective import Objective, is_criterion
-from lssvm.tuning.path import ListedPathSearch, PathSearch, best_gammas
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import ListedPathSearch, PathSearch, best_gammas
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""
@@ -72,8 +74,7 @@ class FixedSettings(TunedSettings):
         "zero", or "cv" to move the thresholds of a classifier.
     calibrates : bool
         Whether rows are kept that calibrate probabilities or intervals.
-    penalised : bool
-        Whether the bias is penalised like a weight.
+    bias : {"free", "penalised", "none"}
     """
 
     n_prototypes: Any
@@ -81,19 +82,20 @@ class FixedSettings(TunedSettings):
     reduction: FixedSizeL0 | None
     threshold: str = "zero"
     calibrates: bool = True
-    penalised: bool = False
+    bias: Bias = "free"
 
     @classmethod
     def of(cls, estimator: FixedParameters) -> FixedSettings:
         """Read and check the parameters of an estimator."""
+        coding = Coding.of(getattr(estimator, "multiclass", "auto"))
         settings = cls(
             **cls.read(estimator),
             n_prototypes=estimator.n_prototypes,
             selection=estimator.selection,
             reduction=_reduction(estimator.reduction),
-            threshold=getattr(estimator, "threshold", "zero"),
-            calibrates=getattr(estimator, "calibration", "auto") is not None,
-            penalised=_is_penalised(estimator.fit_intercept),
+            threshold=coding.threshold,
+            calibrates=coding.calibration is not None,
+            bias=_bias(estimator.fit_intercept),
         )
         settings._check()
         return settings
@@ -138,10 +140,10 @@ class FixedSettings(TunedSettings):
             return f"reduction={self.reduction.method!r}"
         if self.loss != "squared":
             return f"loss={self.loss!r}"
-        if self.penalised:
-            return "fit_intercept='penalised'"
+        if self.bias != "free":
+            return _WRITTEN[self.bias]
         if self.separate:
-            return "tuning='separate'"
+            return "a search with per_output=True"
         return "n_prototypes='cv'" if self.sizes_by_cv else None
 
     @property
@@ -172,9 +174,9 @@ class FixedSettings(TunedSettings):
             raise InvalidInputError(NO_OUTPUTS)
         others = [self.reduction is not None and "a reduction", self.criterion and "a criterion"]
         others += [self.loss != "squared" and "another loss than the squares"]
-        if self.penalised and any(others):
+        if self.bias != "free" and any(others):
             raise InvalidInputError(
-                f"fit_intercept='penalised' cannot be used with {next(filter(None, others))}, "
+                f"{_WRITTEN[self.bias]} cannot be used with {next(filter(None, others))}, "
                 "which has a free bias: use fit_intercept=True."
             )
         self._check_separate()
@@ -206,9 +208,9 @@ class FixedSettings(TunedSettings):
         for name, given in others.items():
             if given:
                 raise InvalidInputError(
-                    "tuning='separate' chooses C and gamma of each output by its error, or with "
-                    f"scoring={SQUARES!r} by its squared error; it cannot be used with {name}: use "
-                    "tuning='joint', or leave that out."
+                    "A search with per_output=True chooses C and gamma of each output by its "
+                    f"error, or with scoring={SQUARES!r} by its squared error; it cannot be used "
+                    f"with {name}: use per_output=False, or leave that out."
                 )
 
 
@@ -219,12 +221,21 @@ NO_OUTPUTS = (
 )
 
 
-def _is_penalised(given: Any) -> bool:
-    if given is True or (isinstance(given, str) and given == "penalised"):
-        return given is not True
+_WRITTEN: dict[Bias, str] = {
+    "free": "fit_intercept=True",
+    "penalised": "fit_intercept='penalised'",
+    "none": "fit_intercept=False",
+}
+
+
+def _bias(given: Any) -> Bias:
+    if isinstance(given, (bool, np.bool_)):
+        return "free" if given else "none"
+    if isinstance(given, str) and given == "penalised":
+        return "penalised"
     raise InvalidInputError(
-        f"fit_intercept={given!r} is not usable: give True for a free bias, or 'penalised' for one "
-        "that is regularised like a weight."
+        f"fit_intercept={given!r} is not usable: give True for a free bias, 'penalised' for one "
+        "that is regularised like a weight, or False for none."
     )
 
 
@@ -376,10 +387,10 @@ class FixedProblem:
             return choice.at(snap_gamma(value) if choice.tunes_gamma else self.gamma)
 
         settings, data = self.settings, (rows, Z, folds, loss, self.by_class)
-        made = FixedSizeObjective(kernel, *data, C_grid, settings.path_method, settings.penalised)
-        if settings.penalised and made.leave_out:
+        made = FixedSizeObjective(kernel, *data, C_grid, settings.path_method, settings.bias)
+        if settings.bias != "free" and made.leave_out:
             raise InvalidInputError(
-                "fit_intercept='penalised' is tuned by folds of several rows: give a number of "
+                f"{_WRITTEN[settings.bias]} is tuned by folds of several rows: give a number of "
                 "folds, or fit_intercept=True to leave rows out one by one."
             )
         return made

@@ -17,7 +17,7 @@ from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
-from lssvm.backends.base import AnyFolds
+from lssvm.backends.host import AnyFolds
 from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import Folds
 from lssvm.fitting.fixed_settings import (
@@ -57,16 +57,25 @@ from lssvm.fitting.fixed_solution import (
     with_thresholds,
     worth_keeping,
 )
-from lssvm.fitting.record import Fit, OutputGroup, Resources, Tuning, alike
-from lssvm.fitting.settings import KernelChoice, is_int, reweights, rounds
+from lssvm.fitting.record import (
+    Fit,
+    KernelChoice,
+    OutputGroup,
+    Resources,
+    Tuning,
+    alike,
+    is_int,
+    reweights,
+    rounds,
+)
 from lssvm.kernels import Kernel, Linear
-from lssvm.moments import Moments, NystromMap, nystrom_map, total
-from lssvm.moments.moments import FoldMoments
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
+from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map, total
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights
 from lssvm.tasks import Classes, Numbers, SquaredError, Task
+from lssvm.tasks.losses import loss_name
 from lssvm.tuning.fixed_size import (
     FixedSizeObjective,
     FixedSizePoint,
@@ -75,7 +84,6 @@ from lssvm.tuning.fixed_size import (
     fold_models,
 )
 from lssvm.tuning.objective import check_criterion
-from lssvm.tuning.path import ListedPathSearch, PathSearch
 from lssvm.tuning.relevance import (
     FIXED_PROTOTYPES,
     FIXED_ROWS,
@@ -86,6 +94,7 @@ from lssvm.tuning.relevance import (
     spread_gamma,
 )
 from lssvm.tuning.search import Space, TuningResult
+from lssvm.tuning.searches import ListedPathSearch, PathSearch
 from lssvm.tuning.spectral import FixedCriterionObjective
 
 NO_MOMENTS = (
@@ -118,11 +127,11 @@ def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback
         if start is not None:
             first = start.coef, start.fit.intercept - problem.centre
         else:
-            how: dict[str, Any] = {"penalised": settings.penalised, "threads": rows.backend.threads}
+            how: dict[str, Any] = {"bias": settings.bias, "threads": rows.backend.threads}
             whole, by_class = moments.whole, problem.by_class
             first = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(settings, tuned, chosen.Z, map, first)
-        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, penalised=settings.penalised)
+        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, bias=settings.bias)
     fit = Fit(
         task,
         (OutputGroup(kernel, np.arange(task.n_outputs)),),
@@ -134,7 +143,7 @@ def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback
         chosen.support,
         settings.seed,
         FixedCalibrationData(),
-        settings.loss,
+        loss_name(settings.loss),
         solution.solver,
         solution.residual,
         solution.iterations,
@@ -211,7 +220,7 @@ def _reduced(
     rows, settings = problem.rows, problem.settings
     if settings.method == "sd":
         return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
-    if settings.method is None and (moments.n_folds < 2 or settings.penalised):
+    if settings.method is None and (moments.n_folds < 2 or settings.bias != "free"):
         return fit
     basis = prototype_basis(problem, fit, chosen, moments, start)
     if settings.reduction is None:
@@ -531,8 +540,7 @@ def _updated(fit: Fit, rows: Training, resources: Resources, *, sign: int) -> Fi
     try:
         if details.used is None:
             assert details.map is not None
-            bias = {"penalised": details.penalised}
-            coef, intercept = solve_moments(whole, details.map, task, fit.C, **bias)
+            coef, intercept = solve_moments(whole, details.map, task, fit.C, bias=details.bias)
         else:
             coef, intercept = solve_used(fit, whole, details.used)
     except NotPositiveDefiniteError as error:
@@ -657,8 +665,8 @@ def searched_prototypes(m: int, n_pairs: int) -> int:
 
 
 NO_ROWS = (
-    "tuning='separate' has a kernel for every output and keeps the moments of none, so rows cannot "
-    "be added or removed: use tuning='joint'"
+    "A search with per_output=True leaves a kernel for every output and the moments of none, so "
+    "rows cannot be added or removed: use per_output=False"
 )
 
 
@@ -684,7 +692,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
         whole = rows.moments(kernel, Z, None, problem.by_class).whole
         map = nystrom_map(kernel, rows.backend.put(Z))
         for outputs, value, moments in problems(whole, problem.by_class, C, columns):
-            solved = solve_primal(moments, map, value, penalised=settings.penalised)
+            solved = solve_primal(moments, map, value, bias=settings.bias)
             coef[:, outputs], intercept[outputs] = solved
     calibration = FixedCalibrationData()
     if settings.calibrates:

@@ -43,16 +43,14 @@ from lssvm.fitting.fixed_settings import (
     folds_of,
     groups_of,
 )
-from lssvm.fitting.record import Fit, Posteriors, Resources
-from lssvm.fitting.settings import class_rows
+from lssvm.fitting.record import Fit, Posteriors, Resources, class_rows
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap, nystrom_map
-from lssvm.moments.moments import FoldMoments, assemble
 from lssvm.prototypes import Selection
 from lssvm.reductions import FixedSizeL0, SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes, reduce_as_printed
 from lssvm.reductions.l0 import L0System, l0_order, target_scale
 from lssvm.solvers import PCG
+from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, assemble, nystrom_map
 from lssvm.solvers.pcg import (
     KernelProducts,
     PreconditionerRows,
@@ -60,7 +58,7 @@ from lssvm.solvers.pcg import (
     preconditioner_rows,
     solve_pcg,
 )
-from lssvm.solvers.primal import choose_primal, solve_primal
+from lssvm.solvers.primal import Bias, choose_primal, solve_primal
 from lssvm.tasks import Classes, ClassTable, SquaredError, Task
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.uncertainty import (
@@ -84,7 +82,7 @@ def solve_moments(
     task: Classes | None,
     C_of: FloatArray,
     *,
-    penalised: bool = False,
+    bias: Bias = "free",
     threads: int = 1,
 ) -> Coefficients:
     """Solve for the coefficients on the prototypes [DeBrabanter2010, eq. (7)]."""
@@ -95,7 +93,7 @@ def solve_moments(
 
     def solve(problem: tuple[IntArray, float, Moments]) -> tuple[IntArray, FloatArray, FloatArray]:
         columns, C, moments = problem
-        own, b = solve_primal(moments, None if many else map, C, penalised=penalised)
+        own, b = solve_primal(moments, None if many else map, C, bias=bias)
         return columns, map.T @ own if many else own, b
 
     if many:  # problems of few classes, whose moments are mapped once
@@ -275,8 +273,7 @@ class FixedDetails:
         the sample that calibrates are without it too.
     peak_memory : int or None
         When fitted to a scan: bytes that the process has had at the most up to then.
-    penalised : bool
-        Whether the bias is penalised like a weight.
+    bias : {"free", "penalised", "none"}
     """
 
     n_prototypes: int
@@ -289,7 +286,7 @@ class FixedDetails:
     kept: PrototypeBasis | None = None
     centre: FloatArray | None = None
     peak_memory: int | None = None
-    penalised: bool = False
+    bias: Bias = "free"
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"kept": None}
@@ -297,7 +294,7 @@ class FixedDetails:
     @property
     def is_posterior_of_model(self) -> bool:
         """Whether the model is the mean of the posterior that its moments give."""
-        return self.used is None and self.no_update is None and not self.penalised
+        return self.used is None and self.no_update is None and self.bias == "free"
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return attributes of the estimator."""
@@ -531,15 +528,15 @@ class FixedCalibrationData:
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
                 "follow: use solver='cholesky', with fewer prototypes if need be."
             )
-        if details.penalised:
+        if details.bias != "free":
             raise InvalidInputError(
-                "fit_intercept='penalised' has no posterior here: use fit_intercept=True for "
+                "A model without a free bias has no posterior here: use fit_intercept=True for "
                 "standard deviations and intervals."
             )
         if not details.is_posterior_of_model:
             raise InvalidInputError(
-                "The reduction of this model, or tuning='separate', has left it without a "
-                "posterior: use reduction='spfs' or None, and tuning='joint', for standard "
+                "The reduction of this model, or per_output=True of a search, left it without a "
+                "posterior: use reduction='spfs' or None, and per_output=False, for standard "
                 "deviations and intervals."
             )
         return list(self._posteriors(fit, resources))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -15,26 +16,30 @@ from lssvm._core.progress import Listener
 from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, are_observations, hash_rows, observation_weight
-from lssvm.fitting.record import Fit, OutputGroup, Resources, Tuning, check_finite
-from lssvm.fitting.settings import (
+from lssvm.fitting.record import (
+    Fit,
     KernelChoice,
     KernelParameters,
+    OutputGroup,
+    Resources,
+    Tuning,
     check_C,
+    check_finite,
     class_rows,
     is_int,
     make_folds,
     seed_of,
 )
 from lssvm.greedy import Greedy, GreedyPath, Observations, greedy_leave_one_out, greedy_paths
-from lssvm.greedy.forward import change_C
+from lssvm.greedy.forward import change_C, support_factor
 from lssvm.greedy.path import cholesky
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
 from lssvm.tuning.objective import Losses
-from lssvm.tuning.path import PathSearch
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import PathSearch
 from lssvm.uncertainty import OutOfFold
 
 
@@ -42,11 +47,11 @@ class GreedyParameters(KernelParameters, Protocol):
     """The parameters of a greedy estimator that settings are read from."""
 
     fit_intercept: bool
-    epsilon: float
+    epsilon: float | str
     criterion: str
     candidates: int | None
     prefit: bool
-    max_support: int | None
+    max_support: int | str | None
     validation_fraction: float | None
     cv: Any
 
@@ -70,6 +75,8 @@ class GreedySettings:
         Whether leave-one-out outputs are kept, for probabilities.
     cv : int, "loo", splitter or iterable
         Folds that gamma is tuned on, and, of groups, C and probabilities.
+    tunes_epsilon, tunes_size : bool
+        Whether epsilon, or the number of basis functions, is chosen on those folds.
     """
 
     C: float | None
@@ -80,6 +87,8 @@ class GreedySettings:
     seed: int
     calibrates: bool
     cv: Any = 10
+    tunes_epsilon: bool = False
+    tunes_size: bool = False
 
     @classmethod
     def of(cls, estimator: GreedyParameters) -> GreedySettings:
@@ -92,17 +101,50 @@ class GreedySettings:
                 "'cv' or an array with one value per feature."
             )
         choice.check()
-        growth = (estimator.epsilon, estimator.criterion, estimator.candidates)
+        by_epsilon, by_size = (
+            isinstance(value, str) and value == "cv"
+            for value in (estimator.epsilon, estimator.max_support)
+        )
+        if by_epsilon and estimator.criterion != "fsals":
+            raise InvalidInputError(
+                f"epsilon='cv' cannot be used with criterion={estimator.criterion!r}, which does "
+                "not stop by it: use max_support='cv'."
+            )
+        growth = Greedy(
+            EPSILONS[0] if by_epsilon else estimator.epsilon,  # type: ignore[arg-type]
+            estimator.criterion,
+            estimator.candidates,
+            bool(estimator.prefit),
+            None if by_size else estimator.max_support,  # type: ignore[arg-type]
+        )
         return cls(
             check_C(estimator.C),
             choice,
-            Greedy(*growth, bool(estimator.prefit), estimator.max_support),
+            growth,
             estimator.validation_fraction,
             bool(estimator.fit_intercept),
             seed_of(estimator.random_state),
-            getattr(estimator, "calibration", None) is not None,
+            hasattr(estimator, "predict_proba"),
             estimator.cv,
+            by_epsilon,
+            by_size,
         )
+
+    def in_units(self, unit: float) -> GreedySettings:
+        """Return the settings for targets of this unit, which an epsilon to be chosen is in."""
+        if not self.tunes_epsilon:
+            return self
+        return replace(self, search=replace(self.search, epsilon=EPSILONS[0] * unit))
+
+    def stops(self, longest: int) -> list[Greedy]:
+        """Return where runs that have grown may have stopped, when that is to be chosen."""
+        unit, found = self.search.epsilon / EPSILONS[0], []
+        if self.tunes_epsilon:
+            found += [replace(self.search, epsilon=value * unit) for value in EPSILONS]
+        if self.tunes_size:
+            sizes = np.unique(np.geomspace(1, max(longest, 1), SIZES).round().astype(int))
+            found += [replace(self.search, max_support=int(size)) for size in sizes]
+        return found or [self.search]
 
     def check_labels(self) -> None:
         """Refuse an epsilon that a model without basis functions satisfies for labels +1, -1."""
@@ -163,6 +205,11 @@ SELECTION_C = 8.0
 C_GRID = 2.0 ** np.arange(-6, 15)
 """The values among which C="cv" chooses."""
 
+EPSILONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""What epsilon="cv" chooses among (figures 1 to 3 of [Jiao2007]), in deviations of numbers."""
+SIZES = 12
+"""About how many sizes max_support="cv" chooses among."""
+
 GAMMA_RANGE = (1e-4, 30.0)
 """Where gamma="cv" looks, in units of gamma="scale"; beyond it nearly every row joins the basis."""
 
@@ -187,6 +234,8 @@ class GreedyDetails:
         Leave-one-out scores of `C_GRID`, where C was chosen.
     best_score : float or None
         The score of the chosen C.
+    epsilon, max_support : float, int or None
+        Those that were chosen.
     """
 
     paths: tuple[GreedyPath, ...]
@@ -196,6 +245,8 @@ class GreedyDetails:
     gram: FloatArray | None = None
     C_scores: FloatArray | None = None
     best_score: float | None = None
+    epsilon: float | None = None
+    max_support: int | None = None
 
     def published(self, fit: Fit) -> dict[str, Any]:
         """Return the attributes that only greedy estimators have."""
@@ -204,6 +255,8 @@ class GreedyDetails:
             "paths_": list(self.paths) or None,
             "cv_results_": None if self.C_scores is None else scores,
             "best_score_": self.best_score,
+            "epsilon_": self.epsilon,
+            "max_support_": self.max_support,
         }  # of a tuned gamma they are in the record already
         kept = {name: value for name, value in published.items() if value is not None}
         return {"n_iter_": fit.iterations, **kept}
@@ -212,7 +265,8 @@ class GreedyDetails:
         """Return what a file of this form keeps: without the runs nothing can be truncated."""
         if form == "all":
             return self
-        return GreedyDetails((), (), (), self.centre, best_score=self.best_score)
+        kept = (self.best_score, self.epsilon, self.max_support)
+        return GreedyDetails((), (), (), self.centre, None, None, *kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,14 +309,24 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
     """Fit a sparse model by [Jiao2007, algorithms 1 and 2]."""
     if isinstance(task, Classes):
         settings.check_labels()
+    else:
+        settings = settings.in_units(float(np.std(rows.Y, axis=0).max()) or 1.0)
     if settings.choice.precomputed:
         assert rows.given is not None
         check_kernel_matrix(rows.given[0])
     gamma, tuning, asked_C = settings.choice.fixed_gamma(rows.X, rows.weight), None, settings.C
     point: GreedyPoint | None = None  # of folds that calibration follows too
+    best_score: float | None = None
     if settings.choice.tunes_gamma:
-        tuning, point = _tune(rows, task, settings, callback)
+        tuning, point, stop = _tune(rows, task, settings, callback)
         gamma, asked_C = tuning.result.gamma, tuning.result.C
+        settings = replace(settings, search=stop)
+    elif settings.tunes_epsilon or settings.tunes_size:
+        positions = settings.choice.precomputed
+        folds = make_folds(settings.cv, settings.seed, rows, positions=positions)
+        point = GreedyObjective(rows, task, settings, folds).at(gamma)
+        asked_C, best_score, stop = point.best()
+        settings = replace(settings, search=stop)
     elif rows.groups is not None and (settings.C is None or settings.calibrates):
         folds = make_folds(settings.cv, settings.seed, rows, positions=settings.choice.precomputed)
         point = GreedyObjective(rows, task, settings, folds).at(gamma)
@@ -272,7 +336,7 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
     _warn_of_memory(runs, settings.search.epsilon)
 
-    C, scores, best_score = asked_C, None, None
+    C, scores = asked_C, None
     if settings.C is None and C is not None:  # chosen with gamma
         runs = [run.at_C(C, settings.search.criterion) for run in runs]
     elif C is None:  # chosen for all outputs; their bases stay
@@ -309,6 +373,8 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
         np.asarray(rows.X[np.ix_(used, support)]) if settings.choice.precomputed else None,
         scores,
         best_score,
+        settings.search.epsilon if settings.tunes_epsilon else None,
+        settings.search.max_support if settings.tunes_size else None,
     )
     solutions = [(run.path.coef, run.path.intercept) for run in runs]
     coef, intercept = _expand(details, solutions, len(used), runs[0].merged.system.dtype)
@@ -334,10 +400,11 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
 
 def _tune(
     rows: Rows, task: Task, settings: GreedySettings, callback: Listener
-) -> tuple[Tuning, GreedyPoint | None]:
-    """Choose gamma, and C where it is open, by cross-validation [Jiao2007, section VII-C].
+) -> tuple[Tuning, GreedyPoint | None, Greedy]:
+    """Choose gamma, and what else is open, by cross-validation [Jiao2007, section VII-C].
 
-    Also return the models of folds that keep groups together, for probabilities.
+    Also return the models of folds that keep groups together, for probabilities, and where runs
+    stop.
     """
     objective = GreedyObjective(rows, task, settings, make_folds(settings.cv, settings.seed, rows))
     space = Space(
@@ -352,10 +419,14 @@ def _tune(
     result = search.run(objective, space, random_state=settings.seed, on_event=callback.on_event)
     kept = replace(result, point=None)
     tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
-    if not settings.calibrates or (rows.groups is None and not settings.splits):
-        return tuning, None
+    needed = settings.calibrates and (rows.groups is not None or settings.splits)
+    stops = settings.tunes_epsilon or settings.tunes_size
+    if not needed and not stops:
+        return tuning, None, settings.search
     point = result.point  # which is not kept where others are as good
-    return tuning, point if isinstance(point, GreedyPoint) else objective.at(result.gamma)
+    point = point if isinstance(point, GreedyPoint) else objective.at(result.gamma)
+    stop = point.stop_at(float(result.C))
+    return tuning, point if needed else None, stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +435,9 @@ class GreedyObjective:
 
     "All the free parameters are tuned using tenfold cross validation" [Jiao2007, section VII-C]. In
     every fold the bases grow on its training rows, at the given C or at `SELECTION_C`; other values
-    of C are solved on those bases. Time v n m^2 for each gamma.
+    of C are solved on those bases. A run that stops earlier is the beginning of one that goes on:
+    where epsilon or the size is open, the best of them stands for each C. Time v n m^2 for each
+    gamma.
     """
 
     rows: Rows
@@ -402,45 +475,88 @@ class GreedyPoint:
     gamma: float | None
     runs: list[tuple[list[_Run], FloatArray]]
 
+    @cached_property
+    def stops(self) -> list[Greedy]:
+        """Where the runs may stop."""
+        longest = max(len(run.path.support) for runs, _ in self.runs for run in runs)
+        return self.objective.settings.stops(longest)
+
     def losses(self, C: FloatArray) -> Losses:
-        """Return the losses of the values ``C`` on the bases that were selected."""
-        made, targets = self.objective, self.objective.rows.targets
+        """Return the losses of the values ``C`` at their best stop."""
+        fold, share, tie = self._all_losses(C)
+        best = self._best_stops(fold @ share, tie)
+        at = np.arange(len(C)), best
+        return Losses(fold[at], share, tie[at])
+
+    def best(self) -> tuple[float, float, Greedy]:
+        """Return the best C, where it is open, its score and its stop."""
+        made = self.objective.settings
+        grid = C_GRID if made.C is None else np.array([made.C])
+        losses = self.losses(grid)
+        best = int(np.lexsort((losses.tie, losses.mean))[0])
+        return float(grid[best]), -float(losses.mean[best]), self.stop_at(float(grid[best]))
+
+    def stop_at(self, C: float) -> Greedy:
+        """Return where the runs stop best at ``C``."""
+        if len(self.stops) == 1:
+            return self.stops[0]
+        fold, share, tie = self._all_losses(np.array([C]))
+        return self.stops[int(self._best_stops(fold @ share, tie)[0])]
+
+    @staticmethod
+    def _best_stops(mean: FloatArray, tie: FloatArray) -> IntArray:
+        order = [np.lexsort((tie[i], mean[i]))[0] for i in range(len(mean))]
+        return np.array(order, dtype=np.intp)
+
+    def _all_losses(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return losses (c, stops, v), shares of the folds (v,) and squared errors (c, stops)."""
+        made, targets, shape = self.objective, self.objective.rows.targets, (len(C), -1)
         loss, squares, found = made.task.loss(None), SquaredError(), []
         with small_problem(made.rows.n_rows):
             for v, test in enumerate(made.folds.test):
                 own, values = targets.take(test), self._fold(v, C)
                 mass = len(test) if own.weight is None else float(own.weight.sum())
                 found.append((loss(values, own), squares(values, own), mass))
-        fold, tie = (np.stack([entry[i] for entry in found], 1) for i in (0, 1))
+        fold, tie = (
+            np.stack([np.reshape(entry[i], shape) for entry in found], axis=2) for i in (0, 1)
+        )
         weight = np.array([entry[2] for entry in found], dtype=np.float64)
         share = weight / weight.sum()
-        return Losses(fold, share, tie @ share)
+        return fold, share, tie @ share
 
     def out_of_fold(self, C: float) -> tuple[FloatArray, IntArray]:
         """Return the outputs (t, k) of the rows of all folds at ``C``, and these rows."""
-        tests = self.objective.folds.test
+        tests, stop = self.objective.folds.test, self.stops.index(self.stop_at(C))
         with small_problem(self.objective.rows.n_rows):
-            values = [self._fold(v, np.array([C]))[0] for v in range(len(tests))]
+            values = [self._fold(v, np.array([C]))[stop] for v in range(len(tests))]
         return np.concatenate(values), np.concatenate(tests)
 
     def _fold(self, v: int, C: FloatArray) -> FloatArray:
-        """Return the outputs (c, t, k) of all problems for the rows of a fold."""
+        """Return the outputs (c stops, t, k) of all problems for the rows of a fold."""
         test, (runs, centre) = self.objective.folds.test[v], self.runs[v]
-        outputs = np.zeros((len(C), len(test), self.objective.rows.n_outputs))
+        many = len(C) * len(self.stops)
+        outputs = np.zeros((many, len(test), self.objective.rows.n_outputs))
         for run in runs:
             outputs[:, :, run.output] = self._outputs(run, C, test)
         return outputs + centre
 
     def _outputs(self, run: _Run, C: FloatArray, test: IntArray) -> FloatArray:
-        """Return the outputs (c, t) of one problem for the rows of its fold."""
+        """Return the outputs (c stops, t) of one problem for the rows of its fold."""
         system, criterion = run.merged.system, self.objective.settings.search.criterion
         fixed = self.objective.settings.C is not None
         paths = [run.path if fixed else run.at_C(float(value), criterion).path for value in C]
-        coef = np.column_stack([path.coef for path in paths])
-        intercept = np.array([path.intercept for path in paths])
-        resources = Resources(system.budget, system.threads)
+        coef, intercept = [], []
+        for path, value in zip(paths, C.tolist(), strict=True):
+            solutions = [(path.coef, path.intercept)]
+            if len(self.stops) > 1:
+                at = system if fixed else replace(system, C=value)
+                solutions = run.beginnings(path, at, [run.size_at(stop) for stop in self.stops])
+            coef += [own for own, _ in solutions]
+            intercept += [b for _, b in solutions]
+        resources, spread = Resources(system.budget, system.threads), np.column_stack(coef)
         X, basis = self.objective.rows.X[test], system.basis[run.path.support]
-        return np.asarray(resources.evaluate(system.kernel, X, basis, coef, intercept)).T
+        b = np.array(intercept)
+        return np.asarray(resources.evaluate(system.kernel, X, basis, spread, b)).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,6 +598,29 @@ class _Run:
     def support(self) -> IntArray:
         """The basis as training rows."""
         return self.merged.first[self.path.support]
+
+    def size_at(self, stop: Greedy) -> int:
+        """Return how many functions the run had when it would have stopped there."""
+        size, many = len(self.path.support), stop.max_support
+        if stop.criterion == "fsals":  # eq. (31) of [Jiao2007]
+            met = np.append(np.max(np.abs(self.y)), self.path.error) <= stop.epsilon
+            size = int(np.argmax(met)) if met.any() else size
+        return size if many is None else min(size, many)
+
+    def beginnings(
+        self, path: GreedyPath, system: DualSystem, sizes: list[int]
+    ) -> list[tuple[FloatArray, float]]:
+        """Return coefficients, zeros at the end, and bias of the first functions of the run."""
+        factor, found = path.factor, []
+        if factor is None and len(path.support):
+            factor = support_factor(system, path.support)
+        for size in sizes:
+            coef, b = np.zeros(len(path.support)), 0.0
+            if size:
+                assert factor is not None
+                coef[:size], b = path.at(size, factor)
+            found.append((coef, b))
+        return found
 
     def at_C(self, C: float, criterion: str) -> _Run:
         """Return the run solved again at another C, on the same basis."""

@@ -12,8 +12,7 @@ from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.rows import Rows
 from lssvm.data.folds import hash_rows
-from lssvm.fitting.record import Resources
-from lssvm.fitting.settings import KernelChoice
+from lssvm.fitting.record import KernelChoice, Resources
 from lssvm.fitting.table_record import DISTANCE
 from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.kernels import Kernel, Metric
@@ -33,19 +32,18 @@ _ENOUGH = 50  # rows below which nothing is learned
 _C = 10.0  # for targets of variance 1 and a kernel of width 1
 
 
-def check_metric(metric: Any, choice: KernelChoice) -> Metric | Shape | None:
-    """Return the parameter ``metric``, checked: a given map, or the shape of a learned one."""
-    if metric is None:
-        return None
+def check_metric(choice: KernelChoice) -> Metric | Shape:
+    """Return the metric of a kernel, checked: a given map, or the shape of a learned one."""
+    metric = choice.metric
     if choice.precomputed or choice.name is None or choice.name == "function":
         raise InvalidInputError(
             f"metric={metric!r} maps the inputs of a kernel, but kernel={choice.kernel!r} has no "
-            "gradients with respect to them here: name a kernel such as 'rbf', or use metric=None."
+            "gradients with respect to them here: name a kernel such as 'rbf'."
         )
     if choice.asks_ard:
         raise InvalidInputError(
-            "gamma='ard' and metric= both scale the features: use one of them, such as "
-            "gamma='cv' with metric='diagonal'."
+            "gamma='ard' and a metric both scale the features: use one of them, such as "
+            "gamma='cv' with MetricKernel('rbf', 'diagonal')."
         )
     return read_metric(metric)
 
@@ -72,9 +70,7 @@ def read_metric(metric: Any) -> Metric | Shape:
     return Metric(values)
 
 
-def metric_of(
-    metric_option: Metric | Shape | None, rows: Rows, choice: KernelChoice, seed: int
-) -> Metric:
+def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, seed: int) -> Metric:
     """Return the map of the inputs that is asked for.
 
     A round fits a dual model to at most 2,000 rows, at a fixed C and one over the median distance
@@ -83,8 +79,6 @@ def metric_of(
     no gradient: below 2,500 rows in 5 folds with a metric each, above on a quarter of the rows.
     Where the gain is not clear, or with fewer than 50 rows, the inputs stay as they are.
     """
-    if metric_option is None:
-        return IDENTITY
     d, sparse = rows.X.shape[1], is_sparse(rows.X)
     full = metric_option == "full" or (
         isinstance(metric_option, Metric)

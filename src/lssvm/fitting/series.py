@@ -16,11 +16,14 @@ from lssvm._core.blocks import slices, small_problem
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm.fitting.record import Fit, Resources, Tuning, check_form
-from lssvm.fitting.settings import (
+from lssvm.fitting.record import (
+    Fit,
     KernelChoice,
     KernelParameters,
+    Resources,
+    Tuning,
     check_C,
+    check_form,
     check_option,
     is_int,
     resources_of,
@@ -42,8 +45,8 @@ from lssvm.tuning.free_running import (
     level_errors,
     stack_exog,
 )
-from lssvm.tuning.path import PathSearch, make_search
 from lssvm.tuning.search import Search, Space, TuningResult
+from lssvm.tuning.searches import PathSearch, make_search
 
 Times = NDArray[np.datetime64]
 

@@ -28,9 +28,9 @@ from lssvm.kernels.radial import Distance
 from lssvm.local import Cut, Leaf, PartsModel, Rows, Setting
 from lssvm.local.leaf import STEPS, Walk, weighted_error
 from lssvm.local.tree import Tree
-from lssvm.moments import Moments, accumulate, nystrom_map, total
 from lssvm.prototypes import RPCholesky, select_prototypes
 from lssvm.solvers import ExactFit
+from lssvm.solvers.moments import Moments, accumulate, nystrom_map, total
 from lssvm.solvers.primal import primal_system, solve_on_prototypes
 
 C_GRID = 10.0 ** np.arange(-2.0, 6.1, 0.5)

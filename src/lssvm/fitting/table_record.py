@@ -18,7 +18,7 @@ from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import PartsEngine, PartsModel
 from lssvm.local.engine import ONE_THREAD
-from lssvm.moments import Moments
+from lssvm.solvers.moments import Moments
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals
 

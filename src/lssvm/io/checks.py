@@ -36,7 +36,7 @@ from lssvm.io.records import need
 from lssvm.io.schema import MAX_CLASSES, Model
 from lssvm.kernels import Kernel, Metric, Trend
 from lssvm.kernels.factory import has_gamma
-from lssvm.moments import Moments
+from lssvm.solvers.moments import Moments
 from lssvm.tasks import Classes, Task
 from lssvm.uncertainty import Isotonic, Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem
@@ -275,7 +275,7 @@ def check_fit(
     _check_resources(model)
     model._resources()
     if isinstance(model, KernelClassifier):
-        model._check_calibration()
+        model._check_coding()
     choice = model._kernel_choice()
     kernels = [group.kernel for group in fit.output_groups]
     if isinstance(data, DualCalibrationData):

@@ -174,7 +174,7 @@ def load(path: Path) -> Any:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what a model file says about its model, without its arrays.
+    """Return the header of a model file: everything except the arrays.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def _calibration(model: KernelEstimator, kept: Fit) -> Probabilities | Residuals
     if kept.calibration is model.record_.calibration:  # as it is: computed when first asked for
         return None
     with suppress(InvalidInputError, MemoryBudgetError):  # then there is none after loading either
-        if isinstance(model, KernelClassifier) and model.calibration is not None:
+        if isinstance(model, KernelClassifier) and hasattr(model, "predict_proba"):
             calibrated, none = model._probabilities(), np.empty(0)
             whole = kept.stored != "support"
             return calibrated if whole else replace(calibrated, threshold=none, weight=none)

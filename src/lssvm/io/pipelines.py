@@ -344,7 +344,7 @@ def _read_column_transformer(
     rows: Any = np.zeros((2, n))
     if names is not None:
         needed = "A model file with a ColumnTransformer of named columns needs pandas"
-        pd = library("pandas", needed, "pip install pandas.")
+        pd = library("pandas", needed, "pandas")
         rows = pd.DataFrame(rows, columns=list(names))
     part.fit(rows)
     part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]

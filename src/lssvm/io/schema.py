@@ -34,7 +34,6 @@ from lssvm import (
     greedy,
     kernels,
     local,
-    moments,
     prototypes,
     reductions,
     solvers,
@@ -52,6 +51,7 @@ from lssvm.io.records import Record, Schema, need
 from lssvm.kernels.warp import Warp
 from lssvm.prototypes import bandwidth
 from lssvm.reductions import l0, pruning
+from lssvm.solvers import moments
 
 MAX_CLASSES = 4096
 """Classes that a stored model may have: the check of an output code takes their square in bytes."""
@@ -185,6 +185,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Classes": tasks.Classes,
     "Numbers": tasks.Numbers,
     "Code": codes.Code,
+    "Coding": codes.Coding,
     "Probabilities": uncertainty.Probabilities,
     "Residuals": uncertainty.Residuals,
     "Isotonic": uncertainty.Isotonic,
@@ -201,6 +202,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Precomputed": kernels.Precomputed,
     "Metric": kernels.Metric,
     "Warp": Warp,
+    "MetricKernel": kernels.MetricKernel,
     "KMeans": prototypes.KMeans,
     "RenyiEntropy": prototypes.RenyiEntropy,
     "RPCholesky": prototypes.RPCholesky,
@@ -208,6 +210,7 @@ _RECORDS: dict[str, type[Any]] = {
     "L0": reductions.L0,
     "FixedSizeL0": reductions.FixedSizeL0,
     "Prune": reductions.Prune,
+    "Pinball": solvers.Pinball,
     "PCG": solvers.PCG,
     "SMO": solvers.SMO,
     "Cholesky": solvers.Cholesky,

@@ -3,7 +3,7 @@
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
 from lssvm.kernels.factory import KERNEL_NAMES, FunctionKernel, Precomputed, make_kernel
-from lssvm.kernels.metric import Metric
+from lssvm.kernels.metric import Metric, MetricKernel
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 from lssvm.kernels.trend import Trend
 
@@ -17,6 +17,7 @@ __all__ = [
     "Linear",
     "Matern",
     "Metric",
+    "MetricKernel",
     "NonStationary",
     "Polynomial",
     "Precomputed",

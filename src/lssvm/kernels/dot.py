@@ -83,9 +83,10 @@ class Polynomial(Kernel):
     ----------
     degree : int, default=3
         At least 1.
-    gamma : float, default=1.0
+    gamma : float or None, default=None
         Scale of the inner product, larger than 0; the chapter's 1/tau
-        ([Suykens2002]_, section 3.4.2 shows that it must be tuned).
+        ([Suykens2002]_, section 3.4.2 shows that it must be tuned). None: that of the estimator,
+        which may tune it.
     coef0 : float, default=1.0
         At least 0, otherwise the kernel is not positive definite.
 
@@ -93,18 +94,18 @@ class Polynomial(Kernel):
     --------
     >>> import numpy as np
     >>> from lssvm.kernels import Polynomial
-    >>> Polynomial(degree=2)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[144.]])
     """
 
     degree: int = 3
-    gamma: float = 1.0
+    gamma: Any = None
     coef0: float = 1.0
     name: ClassVar[str] = "poly"
     accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if np.ndim(self.gamma) != 0 or not self.gamma > 0:
+        if self.gamma is not None and (np.ndim(self.gamma) != 0 or not self.gamma > 0):
             raise not_usable("gamma", self.gamma, "the polynomial kernel needs one value > 0.")
         if int(self.degree) != self.degree or self.degree < 1:
             needed = "the polynomial kernel needs an integer degree of at least 1."
@@ -115,6 +116,8 @@ class Polynomial(Kernel):
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return (gamma x^T z + coef0)^degree, shape (n, m)."""
+        if self.gamma is None:
+            raise InvalidInputError(f"{self!r} has no gamma yet: give it, or use an estimator's.")
         product = row_products(X, Z, out)
         with np.errstate(over="ignore"):  # what is no number is refused where it is solved for
             product *= self.gamma

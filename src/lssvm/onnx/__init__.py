@@ -1,4 +1,4 @@
-"""Fitted models as ONNX models, for onnxruntime and whatever else runs them."""
+"""Fitted models as ONNX models, for onnxruntime and other runtimes."""
 
 from contextlib import suppress as _suppress
 

@@ -141,7 +141,7 @@ def to_onnx(
     interval: float | None = None,
     missing: str = "",
 ) -> Any:
-    """Turn a fitted model into an ONNX model.
+    """Convert a fitted model to an ONNX model.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ OPSETS = {"": OPSET, ML: ML_OPSET}
 
 def need_onnx() -> Any:
     """Return the module `onnx`, or say how to install it."""
-    onnx = library("onnx", "ONNX files need the library onnx", "pip install 'lssvm[onnx]'")
+    onnx = library("onnx", "ONNX files need the library onnx", "[onnx]")
     for part in ("checker", "helper", "numpy_helper"):
         importlib.import_module(f"onnx.{part}")
     return onnx
@@ -34,7 +34,7 @@ def need_onnx() -> Any:
 def need_skl2onnx() -> Any:
     """Return the module `skl2onnx`, or say how to install it."""
     needed = "Pipelines of scikit-learn need the library skl2onnx"
-    return library("skl2onnx", needed, "pip install 'lssvm[onnx]'")
+    return library("skl2onnx", needed, "[onnx]")
 
 
 def element_type(dtype: Any) -> int:

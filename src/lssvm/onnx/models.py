@@ -309,11 +309,11 @@ def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilit
     """
     if wanted is False:
         return None
-    if model.calibration is None:
+    if not hasattr(model, "predict_proba"):
         if wanted:
             raise InvalidInputError(
-                "probabilities=True but the model has none: fit with calibration='auto', or leave "
-                "probabilities out."
+                "probabilities=True but the model has none: give Coding(calibration='auto'), or "
+                "leave probabilities out."
             )
         return None
     try:

@@ -23,7 +23,7 @@ _OPTIONS = {
 
 
 def register() -> None:
-    """Tell skl2onnx how to convert the classifiers and regressors of this package.
+    """Register with skl2onnx converters for the classifiers and regressors of this package.
 
     Importing `lssvm.onnx` does it already where skl2onnx is installed; doing it again changes
     nothing.

@@ -1,8 +1,8 @@
-"""Pictures of fitted models, in the manner of scikit-learn's displays.
+"""Plots of fitted models, in the style of scikit-learn's displays.
 
 Each class computes what is shown in ``from_estimator``, draws it in ``plot`` and keeps the artists.
 Colours are safe for colour-blind readers, and every class or line also has a marker or dash of its
-own, for print. Needs matplotlib: ``pip install lssvm[plots]``.
+own, for print. Needs matplotlib: ``pip install '.[plots]'`` in a clone.
 """
 
 from __future__ import annotations

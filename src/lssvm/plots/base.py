@@ -34,7 +34,7 @@ def pyplot(caller: str) -> Any:
     >>> pyplot("this example").__name__
     'matplotlib.pyplot'
     """
-    return library("matplotlib.pyplot", f"{caller} needs matplotlib", "pip install lssvm[plots].")
+    return library("matplotlib.pyplot", f"{caller} needs matplotlib", "[plots]")
 
 
 class Display:
@@ -202,6 +202,19 @@ def fitted_model(estimator: Estimator) -> Any:
     model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     check_is_fitted(model)
     return model
+
+
+def fitted_attributes(model: object) -> dict[str, Any]:
+    """Return what a fit has set: the attributes that end in an underscore, by their names.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from lssvm.plots.base import fitted_attributes
+    >>> fitted_attributes(SVC().fit([[0.0], [1.0]], [0, 1]))["classes_"].tolist()
+    [0, 1]
+    """
+    return {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
 
 
 def behind_steps(estimator: Estimator, X: Any) -> Any:

@@ -27,7 +27,7 @@ class EntropyTraceDisplay(Display):
 
     The curve rises from the entropy of a random set and becomes flat when exchanges gain little
     [DeBrabanter2010, algorithm 1]. Several selections are overlaid by giving the axes of the first
-    to the others; colour and dash tell them apart. (The height of the curve depends on the units of
+    to the others; they differ in colour and dash. (The height of the curve depends on the units of
     the features: compare the rise, and only selections from the same data.)
 
     Parameters
@@ -153,13 +153,13 @@ class SupportSpectrumDisplay(Display):
 
     A least squares model has a decaying spectrum without zeros; pruning cuts its tail off
     [Suykens2002, Figs. 3.1 and 3.8]. Several models are overlaid by giving the axes of the first to
-    the others; colour and dash tell them apart.
+    the others; they differ in colour and dash.
 
     Parameters
     ----------
     values : array-like of shape (n_sv,)
-        Support values; magnitudes are taken and sorted. Zeros for rows that are no support vectors
-        may be among them.
+        Support values; magnitudes are taken and sorted. Zeros for rows that are not support vectors
+        may be included.
     name : str, default="model"
         Name of the model in the legend.
 
@@ -268,8 +268,8 @@ class SparsityDisplay(Display):
     """Error against the number of support vectors, with the choice of one standard error.
 
     The trade-off of [Mall2014, section V], measured by cross-validation inside the training set.
-    Several models are overlaid by giving the axes of the first to the others; colour, dash and
-    marker tell them apart.
+    Several models are overlaid by giving the axes of the first to the others; they differ in
+    colour, dash and marker.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class SparsityDisplay(Display):
 
     Notes
     -----
-    Drawing takes O(s) for s sizes; the path takes what `sparsity_path` says, unless the model has
+    Drawing takes O(s) for s sizes; the path costs what `sparsity_path` states, unless the model has
     it already.
 
     Examples
@@ -399,7 +399,7 @@ class SparsityDisplay(Display):
 
 
 class RelevanceDisplay(Display):
-    r"""Shares of the features in what the kernel sees, as bars from large to small.
+    r"""Relevance of the features, as bars from large to small.
 
     A model with ``gamma="ard"`` has found a length scale for every feature (eq. (3.69) of
     [Suykens2002]_); the bar of feature l is :math:`\gamma_l \operatorname{var}(x_l)` divided by

@@ -666,7 +666,7 @@ class InteractionDisplay(ColumnsDisplay):
 
     Notes
     -----
-    Time O(n p^2) beside the explanation.
+    Time O(n p^2) in addition to the explanation.
 
     Examples
     --------

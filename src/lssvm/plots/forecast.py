@@ -44,7 +44,7 @@ class ForecastDisplay(Display):
     Notes
     -----
     Time and memory are those of drawing the values. Steps are counted from 1, the last value of the
-    past is step 0. The print has neither past nor band.
+    past is step 0. The figure of the book has neither past nor band.
 
     Examples
     --------

@@ -130,7 +130,7 @@ class BoundaryDisplay(Display):
     r"""Decision regions of a classifier over two features, with the training rows.
 
     The area of a disk is proportional to the support value :math:`|\alpha_k|` of its row
-    [Suykens2002, Figs. 3.3 and 3.11]; rows that are no support vectors are small dots. A solid
+    [Suykens2002, Figs. 3.3 and 3.11]; rows that are not support vectors are small dots. A solid
     line parts the regions. For two classes, dashed lines show where f(x) is -1 and +1: a row there
     has no error, so the large disks lie away from them, on either side.
 
@@ -168,7 +168,7 @@ class BoundaryDisplay(Display):
     support_points_ : list of matplotlib.collections.PathCollection
         The support vectors, one collection per class.
     legend_ : matplotlib.legend.Legend or None
-        The legend, beside the axes.
+        The legend, next to the axes.
 
     See Also
     --------
@@ -237,7 +237,7 @@ class BoundaryDisplay(Display):
         max_size : float, default=150.0
             Area of the largest disk, in points squared.
         legend : bool, default=True
-            Whether to put a legend beside the axes; a figure with ``layout="constrained"`` makes
+            Whether to draw a legend next to the axes; a figure with ``layout="constrained"`` makes
             room for it.
 
         Returns
@@ -249,7 +249,7 @@ class BoundaryDisplay(Display):
         sklearn.exceptions.NotFittedError
             If the model is not fitted.
         InvalidInputError
-            If it is no classifier with support values, or X and y are not its training data.
+            If it is not a classifier with support values, or X and y are not its training data.
         """
         last = cls.fitted(model, X=X, y=y)
         require(last, ("decision_function", "classes_"), "a decision boundary")
@@ -289,7 +289,7 @@ class BoundaryDisplay(Display):
         max_size : float, default=150.0
             Area of the largest disk, in points squared.
         legend : bool, default=True
-            Whether to put a legend beside the axes; a figure with ``layout="constrained"`` makes
+            Whether to draw a legend next to the axes; a figure with ``layout="constrained"`` makes
             room for it.
 
         Returns
@@ -393,7 +393,7 @@ class PrototypesDisplay(Display):
     labels : ndarray of shape (n,) or None, default=None
         Classes of the rows as positions in ``classes``.
     prototype_labels : ndarray of shape (m,) or None, default=None
-        Classes of the prototypes, likewise; -1 where a prototype is no row.
+        Classes of the prototypes, likewise; -1 where a prototype is not a row.
     classes : ndarray of shape (n_classes,) or None, default=None
         The names of the classes.
     n_rows : int or None, default=None
@@ -406,7 +406,7 @@ class PrototypesDisplay(Display):
     points_, prototypes_ : list of matplotlib.collections.PathCollection
         Rows and prototypes, one collection per class.
     legend_ : matplotlib.legend.Legend or None
-        The legend, beside the axes.
+        The legend, next to the axes.
 
     See Also
     --------
@@ -463,7 +463,7 @@ class PrototypesDisplay(Display):
         X : array-like or DataFrame of shape (n, d)
             The rows the model was fitted on.
         y : array-like of shape (n,) or None, default=None
-            Their classes, to tell them apart by colour and marker. Not used by a regressor.
+            Their classes, shown by colour and marker. Not used by a regressor.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
         features : (int or str, int or str) or None, default=None
@@ -472,7 +472,7 @@ class PrototypesDisplay(Display):
         max_rows : int, default=3000
             Rows that are drawn at most.
         legend : bool, default=True
-            Whether to put a legend beside the axes.
+            Whether to draw a legend next to the axes.
 
         Returns
         -------
@@ -525,7 +525,7 @@ class PrototypesDisplay(Display):
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None: a new figure.
         legend : bool, default=True
-            Whether to put a legend beside the axes; a figure with ``layout="constrained"`` makes
+            Whether to draw a legend next to the axes; a figure with ``layout="constrained"`` makes
             room for it.
 
         Returns

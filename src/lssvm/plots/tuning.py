@@ -304,7 +304,7 @@ OVER = {"seconds": "seconds", "n_evaluations": "pairs of C and gamma evaluated"}
 
 
 class TuningTraceDisplay(Display):
-    """How fast several searches came how far: their best losses so far.
+    """Best loss so far of several searches, over evaluations or time.
 
     One line per search, a step where a better pair was found, with a mark at the end. Where a
     search began with an approximate criterion (`lssvm.tuning.CirculantSearch`), that part is a thin
@@ -498,7 +498,7 @@ class PrototypeCurveDisplay(Display):
 
     Notes
     -----
-    The print shows single runs on test rows (``test=``). With ``n_prototypes="cv"`` the curve is
+    The paper shows single runs on test rows (``test=``). With ``n_prototypes="cv"`` the curve is
     cross-validated and costs nothing more; its bars are standard errors of the mean over the folds.
 
     Examples
@@ -594,7 +594,7 @@ class PrototypeCurveDisplay(Display):
         Notes
         -----
         Accuracies are shown as percentages of misclassified rows, minus a loss as the loss, and the
-        scores of a scorer as they are. On test rows the error is 1 - ``score``: the misclassified
+        scores of a scorer unchanged. On test rows the error is 1 - ``score``: the misclassified
         rows in per cent, or 1 - R^2. As many fits as sizes times seeds.
         """
         if test is not None:

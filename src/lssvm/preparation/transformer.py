@@ -29,7 +29,7 @@ TARGETS = ("auto", "classes", "numbers")
 
 @dataclass(eq=False, repr=False)
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Turn a table as it comes into numbers on one scale.
+    """Convert a raw table into numbers on one scale.
 
     Numbers, booleans, text and categories, dates and durations, with or without missing values,
     of a data frame (pandas, polars), an Arrow table, a mapping of columns or an array.
@@ -56,15 +56,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     smoothing : float or "auto", default="auto"
         The mean target of a level in W rows counts with W / (W + smoothing), the mean of all rows
         with the rest. "auto" estimates it from how much targets vary between and within levels;
-        where levels differ only by chance, nothing is left of them.
+        if levels differ only by chance, the feature is 0.
     target : {"auto", "classes", "numbers"}, default="auto"
         What ``y`` holds. "auto": text, booleans and whole numbers with at most 50 different values
         are classes. Classes give one feature for each class but the first, numbers one for each
         column of ``y``.
     cv : int, splitter or iterable of (train, test), default=10
         Folds in which the rows of `fit_transform` are encoded by the target. A number assigns rows
-        by their content; a splitter of scikit-learn is used as it is and has to test every row
-        once.
+        by their content; a scikit-learn splitter is used unchanged and has to test every row once.
     drop : bool or list of str, default=True
         Columns to drop. True drops those that are constant, equal to another one, text that is
         different in (nearly) every row, free text, or a running number that predicts nothing:
@@ -96,17 +95,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    **Missing values** in training: numbers and dates get the median, booleans the middle, and one
-    more feature says so; categories get a level of their own. A value that is missing only in new
+    **Missing values** in training: numbers and dates get the median, booleans the middle, and an
+    additional indicator; categories get a separate level. A value that is missing only in new
     rows is filled too: the median, the middle, and for categories what an unknown level gets. There
-    is no feature then to say so.
+    is no indicator in that case.
 
-    **New rows**: columns are found by name in any order; one that is used and not there is an
-    error, others are ignored, as `sklearn.compose.ColumnTransformer` does. A column that holds
-    something else than in training (text for numbers, for example "3,5") is an error; booleans are
-    taken as the numbers 0 and 1, and the other way round. Infinite numbers are errors. A level that
-    training has not met belongs to the pool of rare levels; where there is no pool, and with an
-    encoding by the target, it is 0 in all features of the column. `unseen` counts such levels.
+    **New rows**: columns are matched by name in any order; a used column that is missing is an
+    error, additional ones are ignored, as in `sklearn.compose.ColumnTransformer`. A column with
+    another
+    type than in training (text for numbers, for example "3,5") is an error; booleans can be given
+    as 0 and 1, and the reverse. Infinite numbers are errors. A level that did not occur in training
+    belongs to the pool of rare levels; if there is no pool, and with an encoding by the target, it
+    is 0 in all features of the column. `unseen` counts such levels.
 
     **Honesty**: `fit_transform` encodes every training row by the targets of the other folds only,
     including mean, scale and smoothing. Folds are assigned by the content of the rows (or by
@@ -115,7 +115,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     observations and are assigned one by one. `transform` of training rows does not do this: use
     what `fit_transform` returns to fit a model.
 
-    **Weights**: a weight of 2 is the row twice, a weight of 0 no row. (Weights that add up to less
+    **Weights**: a weight of 2 counts as the row twice, a weight of 0 drops the row. (Weights that
+    add up to less
     than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
     rows are assigned one by one, a row that is there twice may be in two folds, one of weight 2 is
     in one; what is learned is the same.)
@@ -162,7 +163,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> TablePreparation:
-        """Learn how to prepare tables like ``X``.
+        """Learn the preparation of a table.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return features
 
     def transform(self, X: Any) -> FloatArray:
-        """Turn rows into features.
+        """Convert rows into features.
 
         Parameters
         ----------
@@ -219,7 +220,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self._record(X).transform(X)
 
     def unseen(self, X: Any) -> dict[str, dict[str, int]]:
-        """Count the levels of categories that training has not met.
+        """Count the levels of categories that did not occur in training.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Which rows become prototypes: entropy, chance, clusters, pivots, or a choice of one's own."""
+"""Rules that choose prototypes: entropy, random rows, clusters, pivots, or a custom rule."""
 
 from lssvm.prototypes.bandwidth import plug_in_bandwidth
 from lssvm.prototypes.renyi import RenyiEntropy, renyi_entropy

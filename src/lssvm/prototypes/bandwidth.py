@@ -241,7 +241,7 @@ def plug_in_bandwidth(
 
     Notes
     -----
-    [DeBrabanter2010, algorithm 2 and eqs. (13)-(17)]. Deviations from the print, which follow from
+    [DeBrabanter2010, algorithm 2 and eqs. (13)-(17)]. Deviations from the paper, which follow from
     deriving the equations: mu_2 is the second moment of kappa, not of its square; what eqs.
     (14)-(17) write R(f^(r)) is psi_r, for which R(f^(s)) = (-1)^s psi_(2s), so psi_4 > 0 > psi_6
     and both roots above are of positive numbers. The scale of the pilot is the smaller of the

@@ -301,7 +301,7 @@ def renyi_entropy(Z: npt.ArrayLike, bandwidth: npt.ArrayLike, order: float = 2.0
     Notes
     -----
     [DeBrabanter2010, eqs. (9)-(12)] with a Gaussian kernel in the density estimate (11). For q = 2,
-    eq. (12), the print has ``|D|^2`` where the integral of the squared eq. (11) gives
+    eq. (12), the paper has ``|D|^2`` where the integral of the squared eq. (11) gives
     ``|D| 2^(d/2)``: a constant, which changes no selection. Time O(m^2 d), memory O(m^2). Other
     orders have no closed form: the integral is one over p normal nodes about every point, by
     Gauss-Hermite rules up to two columns and 1,024 quasi-random nodes for more. Time O(m^2 p d).
@@ -345,7 +345,7 @@ class RenyiEntropy:
         prototype that gains most, if the entropy rises by at least tol/m, and tries the quarter of
         the drawn candidates that promise to gain most.
     bandwidth : float, array of shape (d,), "plug-in" or "rule-of-thumb", optional
-        Bandwidths of the entropy kernel, used as they are. By default the plug-in bandwidths of
+        Bandwidths of the entropy kernel, used unchanged. By default the plug-in bandwidths of
         the columns (from at most 5,000 rows), brought to the rate of a d-dimensional density.
         "plug-in" takes them as printed, without that, from all rows. "rule-of-thumb" are those of
         algorithm 2 of [Mall2014]_, see `rule_of_thumb_bandwidth`.

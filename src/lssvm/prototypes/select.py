@@ -142,7 +142,7 @@ _RANK = 1e-12
 
 @dataclass(frozen=True)
 class RPCholesky:
-    """Select pivots with probabilities proportional to what the kernel matrix has left there.
+    """Select pivots with probabilities proportional to the diagonal of the residual kernel matrix.
 
     Each pivot is drawn with probability proportional to the diagonal of the residual
     K - K_S (K_SS)^-1 K_S^T, times the sample weight: rows that the prototypes represent badly. The
@@ -321,7 +321,7 @@ def select_prototypes(
         The model's kernel, with ``kernel(X, Z)`` and ``kernel.diag(X)``: needed by
         ``"rpcholesky"``, and by no other rule.
     engine : Device, optional
-        What computes the entropies of ``"renyi"``: a device, worth it from some thousand prototypes
+        What computes the entropies of ``"renyi"``: a device, useful from a few thousand prototypes
         on. By default NumPy.
     random_state : int, Generator, RandomState or None
         The same seed gives the same selection.

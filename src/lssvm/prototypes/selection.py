@@ -180,7 +180,7 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows to select prototypes from, checked, and how many are wanted.
+    """Rows to select prototypes from, checked, and the number of prototypes.
 
     Attributes
     ----------

@@ -23,9 +23,8 @@ from lssvm._core.blocks import run_blocks, small_problem
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap, nystrom_map
-from lssvm.moments.moments import FoldMoments
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
+from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map
 from lssvm.solvers.primal import fold_paths, output_errors, solve_primal
 
 METHODS = ("spfs", "ssd", "sv-l0", "sd")
@@ -53,8 +52,8 @@ class FixedSizeL0:
         ends for the C of the model; also where there are no folds (``cv="loo"``, or a criterion
         that needs none as ``scoring``).
     refit : bool, default=True
-        Solve the fixed-size model again on the support vectors that are left, with a C that
-        cross-validation chooses anew where C is "cv". False, with ``size="l0"`` only: the
+        Solve the fixed-size model again on the support vectors that are left, with a C that is
+        cross-validated again if C is "cv". False, with ``size="l0"`` only: the
         coefficients of the last reweighted system, as printed.
     joint : bool, default=True
         Drop a prototype for all outputs at once, or for each output by itself.
@@ -391,7 +390,7 @@ def _without_support(
 
 @dataclass(frozen=True, eq=False)
 class SparsityPath:
-    """How the cross-validated error falls with the number of support vectors.
+    """Cross-validated error against the number of support vectors.
 
     Attributes
     ----------

@@ -22,8 +22,8 @@ from lssvm._core.arrays import (
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
 from lssvm.data.folds import hash_rows
 from lssvm.kernels import Precomputed
-from lssvm.moments import Moments
 from lssvm.solvers import DualSystem
+from lssvm.solvers.moments import Moments
 from lssvm.solvers.primal import PrimalBatch
 
 _RATIO = 10.0**0.25  # by which C is divided

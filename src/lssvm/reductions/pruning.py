@@ -31,8 +31,8 @@ class Prune:
         Significance level at which a fall of the cross-validated performance ends the pruning
         (table 3.5 of [Suykens2002]_ uses 0.05 and 0.01).
     retune : bool, default=False
-        When the performance falls, choose (C, gamma) anew on the rows that are left, and go on if
-        that repairs it. Needs an estimator whose C or gamma is "cv".
+        When the performance falls, choose (C, gamma) again on the remaining rows, and continue if
+        that restores it. Needs an estimator whose C or gamma is "cv".
     against : {"full", "previous"}, default="full"
         What a step is tested against: the model of all rows, or the model of the step before. The
         chapter leaves it open ("decreases significantly"). Small falls add up where each is tested

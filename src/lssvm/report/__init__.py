@@ -1,4 +1,4 @@
-"""One self-contained page about a fitted model: what it learned, how good it is, how to repeat."""
+"""A self-contained report about a fitted model."""
 
 from lssvm.report.assembly import write_report
 

@@ -47,11 +47,12 @@ def write_report(
     title: str | None = None,
     seconds: Mapping[str, float] | None = None,
     settings: Mapping[str, Any] | None = None,
+    pos_label: Any = None,
 ) -> dict[str, Any]:
-    """Write what a fitted model has learned, how good it is and how to make it again.
+    """Write a report about a fitted model: its accuracy, what it learned, how to reproduce it.
 
     The page is one HTML file without scripts, that loads nothing, for screens of any width, light
-    and dark, and for paper. Sections that do not apply to a model are left out.
+    and dark, and for paper. Sections that do not apply to a model are omitted.
 
     Parameters
     ----------
@@ -63,14 +64,19 @@ def write_report(
     train : Scan or (X, y)
         The rows that the model was fitted to. Of a `NARX`: the series y, or (y, X) with inputs.
     test : Scan or (X, y), optional
-        Rows that it has not seen. None: figures are cross-validated on training rows, and say so.
+        Rows that it has not seen. None: metrics are cross-validated on training rows, which the
+        report states.
     title : str, optional
         Heading of the page.
     seconds : mapping from str to float, optional
         Time spent by stage, such as ``{"reading": 0.2, "tuning": 3.1}``.
     settings : mapping, optional
         What else to write down about the run. "command" (str or list of words) is the command line,
-        "warnings" and "notes" (lists of str) are shown at the top, everything else in a table.
+        "python" lines that read the rows as ``train`` and ``test`` and fit ``{model}``, "warnings"
+        and "notes" (lists of str) are shown at the top, everything else in a table.
+    pos_label : object, optional
+        Of two classes, the one that precision, recall, curves and costs are about; by default the
+        rarer one among the training rows.
 
     Returns
     -------
@@ -117,7 +123,7 @@ def write_report(
     """
     if isinstance(model, NARX):
         return write_forecast(model, path, train, test, title, settings, seconds)
-    subject = read_subject(model, train, test)
+    subject = read_subject(model, train, test, pos_label)
     name = type(subject.model).__name__
     subject.facts |= {
         "task": "classification" if subject.classification else "regression",
@@ -130,7 +136,9 @@ def write_report(
         },
         "n_support": support_size(subject.model),
     }
-    lead, parts = _sections(subject, train, seconds, settings or {})
+    if subject.classification and len(subject.classes.classes) == 2:
+        subject.facts["pos_label"] = str(subject.classes.classes[subject.classes.positive])
+    lead, parts = _sections(subject, train, test, seconds, settings or {})
     heading = title or f"Predicting {short(subject.target, 60)}"
     words = f"{name} · fitted to {count(subject.train.n_rows)} rows of "
     words += f"{count(len(subject.train.schema.names))} columns"
@@ -180,7 +188,11 @@ def _write(
 
 
 def _sections(
-    subject: Subject, train: Any, seconds: Mapping[str, float] | None, settings: Mapping[str, Any]
+    subject: Subject,
+    train: Any,
+    test: Any,
+    seconds: Mapping[str, float] | None,
+    settings: Mapping[str, Any],
 ) -> tuple[Markup, list[Section]]:
     intervals: list[Intervals] = []
     if not subject.classification and subject.test is not None:
@@ -208,7 +220,7 @@ def _sections(
         learned := learning(subject),
         helping(subject, None if learned is None else plain(learned.body[0])),
         time_spent(subject.facts, seconds, search_facts(subject.model)),
-        reproduce(subject, train, dict(settings)),
+        reproduce(subject, train, test, dict(settings)),
     ]
     lead = answer(subject, first, None if learned is None else plain(learned.body[0]))
     more = () if subject.test is None else _test_notes(subject, subject.test)

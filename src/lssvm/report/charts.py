@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,8 @@ def tick_names(values: list[float]) -> list[str]:
     for digits in range(7):
         if all(abs(round(v, digits) - v) <= 1e-9 * max(largest, 1e-12) for v in values):
             break
-    return [f"{v:,.{digits}f}".replace("-", MINUS) for v in values]
+    mark = "," if largest >= 1e4 else ""  # years have none
+    return [f"{v:{mark}.{digits}f}".replace("-", MINUS) for v in values]
 
 
 WIDTH = 400  # of a picture in its own units, about as many pixels as a telephone shows
@@ -182,6 +184,8 @@ class Chart:
         Ends of the axes instead.
     x_names, y_names : list of (float, str) or None, default=None
         Ticks instead.
+    bar_room : float, default=0.0
+        Room to the right for a `colour_bar`.
 
     Examples
     --------
@@ -208,13 +212,14 @@ class Chart:
         y_limits: tuple[float, float] | None = None,
         x_names: list[tuple[float, str]] | None = None,
         y_names: list[tuple[float, str]] | None = None,
+        bar_room: float = 0.0,
     ) -> None:
         self.label, self.x_label, self.y_label, self.height = label, x_label, y_label, height
         self.y = Scale.of(y, height - 44.0, 10.0, log=y_log, zero=y_zero, limits=y_limits)
         self.y_names = self.y.ticks() if y_names is None else y_names
         widest = max((len(name) for _, name in self.y_names), default=1)
         left = 26.0 + LETTER * min(widest, 12)
-        self.x = Scale.of(x, left, WIDTH - 10.0, log=x_log, limits=x_limits)
+        self.x = Scale.of(x, left, WIDTH - 10.0 - bar_room, log=x_log, limits=x_limits)
         self.x_names = self.x.ticks() if x_names is None else x_names
         self.parts: list[Markup] = []
         self.under: list[Markup] = []  # beneath the grid
@@ -345,9 +350,23 @@ class Chart:
                 (changes,) = np.nonzero(inside[1:] != inside[:-1])
                 for a, b in changes.reshape(-1, 2):
                     d.append(f"M{px[a]:.1f} {py[i]:.1f}H{px[b]:.1f}V{py[i + 1]:.1f}H{px[a]:.1f}Z")
-            opacity = 0.04 + 0.86 * (level / max(n - 1, 1))
-            style = {"class_": f"fl {colour} cell", "fill_opacity": opacity}
+            style = {"class_": f"fl {colour} cell", "fill_opacity": _shade(level, n)}
             self.under.append(tag("path", d="".join(d), **style))
+        return self
+
+    def colour_bar(self, ends: tuple[str, str], steps: int, colour: str = "sa") -> Chart:
+        """Draw the shades of `cells` to the right of the picture, with what the ends stand for."""
+        left, top, bottom = self.x.stop + 10.0, self.y.stop + 14.0, self.y.start - 14.0
+        edges = np.linspace(bottom, top, steps + 1)
+        for level, (a, b) in enumerate(pairwise(edges)):
+            d = f"M{left:.1f} {a:.1f}H{left + 12:.1f}V{b:.1f}H{left:.1f}Z"
+            style = {"class_": f"fl {colour} cell", "fill_opacity": _shade(level, steps)}
+            self.under.append(tag("path", d=d, **style))
+        words = [
+            _words(ends[0], left, bottom + 13.0, "start"),
+            _words(ends[1], left, top - 5.0, "start"),
+        ]
+        self.parts.append(tag("g", words, class_="ticks"))
         return self
 
     # -- the whole -------------------------------------------------------------------------------
@@ -378,6 +397,8 @@ class Chart:
             words.append(_words(short(name, 12), place, bottom + 16))
         middle, turned = (left + right) / 2, (top + bottom) / 2
         turn = f"rotate(-90 13 {turned:.1f})"
+        if self.under:  # lines over a map would hide it
+            grid = []
         return [
             tag("path", d="".join(grid), class_="grid"),
             tag("g", words, class_="ticks"),
@@ -396,6 +417,11 @@ class Chart:
         # What lies outside the axes is drawn at their ends, not outside the picture.
         top, bottom = sorted((self.y.start, self.y.stop))
         return np.clip(px, self.x.start, self.x.stop), np.clip(py, top, bottom)
+
+
+def _shade(level: int, steps: int) -> float:
+    """Return how strong a step of colour is."""
+    return 0.04 + 0.86 * (level / max(steps - 1, 1))
 
 
 def _words(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:

@@ -32,7 +32,15 @@ from lssvm.report.markup import (
     tag,
     why,
 )
-from lssvm.report.measures import as_columns, losses, nameless_rows, row_losses
+from lssvm.report.measures import (
+    Z95,
+    as_columns,
+    log_losses,
+    losses,
+    mean_and_error,
+    nameless_rows,
+    row_losses,
+)
 from lssvm.report.subject import (
     SampledRows,
     Subject,
@@ -161,20 +169,19 @@ def data(subject: Subject) -> Section | None:
     for name, score in leaking.items():
         subject.notes.append(
             f"The column “{short(name, 40)}” alone predicts {percent(score)} of the {what}: make "
-            "sure that it is known before the target is, or leave it out. Such a column is often a "
-            "leak."
+            "sure that it is known before the target is, or drop it. Such a column is often a leak."
         )
     for name in ids[:5]:
         subject.notes.append(
-            f"The column “{short(name, 40)}” has another value in every row, as a number of rows "
-            "has: leave it out, unless it means something."
+            f"The column “{short(name, 40)}” has another value in every row and may only number "
+            "the rows: drop it, unless it has a meaning."
         )
     texts = sum(fact.kind == "text" for fact in facts)
-    seen = "" if rows.complete else f" (of which {count(len(rows))} were looked at)"
+    seen = "" if rows.complete else f" (of which {count(len(rows))} were examined)"
     words = (
         f"{count(rows.n_rows)} training rows{seen}, {count(len(facts) - texts)} columns of numbers "
         f"and {count(texts)} of text. "
-        + (f"{count(duplicates)} rows repeat another one, target and all. " if duplicates else "")
+        + (f"{count(duplicates)} rows are copies of another row. " if duplicates else "")
         + (f"{count(len(holes))} columns have missing values." if holes else "Nothing is missing.")
     )
     head = ["Column", "Kind", "What it holds", "Missing", "Remark"]
@@ -224,13 +231,15 @@ SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """How much worse predictions get when a column is shuffled.
+    """How much larger the loss of the model gets when a column is shuffled.
 
     Attributes
     ----------
     names : tuple of str
-    mean, spread : arrays of shape (c,)
-        Over the repetitions, in descending order of the mean.
+    mean, error : arrays of shape (c,)
+        Mean rise of the loss, in descending order, and its standard error over the rows.
+    loss : str
+        What the loss is.
     n_rows, repeats : int
     tried, all : int
         Columns that were shuffled, of how many.
@@ -238,7 +247,8 @@ class Importance:
 
     names: tuple[str, ...]
     mean: FloatArray
-    spread: FloatArray
+    error: FloatArray
+    loss: str
     n_rows: int
     repeats: int
     tried: int
@@ -251,8 +261,8 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     Parameters
     ----------
     estimator : Predictor
-        Fitted. The loss of a classifier is the share of wrong rows, that of a regressor the root
-        mean squared error over the deviation of the target.
+        Fitted. The loss of a classifier is the log loss of its probabilities (the share of wrong
+        rows where it has none), that of a regressor the squared error over the target's variance.
     rows : SampledRows
 
     Notes
@@ -260,7 +270,8 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     What `sklearn.inspection.permutation_importance` computes, with all repetitions of a column
     predicted at once and columns of any kind shuffled as they are. Rows and repetitions are as many
     as the work allows; few rows are shuffled more often. Of more than 60 columns, those that go
-    most with the predictions (by rank correlation) are tried.
+    most with the predictions (by rank correlation) are tried. Standard errors are those of the
+    mean over rows of each row's mean rise over the repetitions.
 
     Examples
     --------
@@ -278,28 +289,35 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     some = rows.some(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
     repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
     tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
-    classes = classifies(estimator)
-
     random = np.random.default_rng(0)
     places = np.array([random.permutation(len(some)) for _ in range(repeats)])
     together = int(np.clip(NUMBERS / (len(some) * d), 1, repeats))  # repetitions at a time
 
-    def badness(sample: SampledRows) -> FloatArray:
-        losses = row_losses(estimator, sample.given(estimator), sample.y)
-        each = np.average(losses.reshape(-1, len(some)), axis=1, weights=some.weight)
-        return np.asarray(each if classes else np.sqrt(each))
-
-    worse = np.empty((len(tried), repeats))
+    base, loss = model_losses(estimator, some)
+    rise = np.zeros((len(tried), len(some)))
     for begin in range(0, repeats, together):
-        part = slice(begin, begin + together)
-        many = some.take(np.tile(np.arange(len(some)), len(places[part])))
+        part = places[begin : begin + together]
+        many = some.take(np.tile(np.arange(len(some)), len(part)))
         for i, j in enumerate(tried):
-            worse[i, part] = badness(many.moved(rows.schema.names[j], places[part].ravel()))
-    worse -= badness(some)
-    mean, spread = worse.mean(axis=1), worse.std(axis=1)
+            lost, _ = model_losses(estimator, many.moved(rows.schema.names[j], part.ravel()))
+            rise[i] += (lost.reshape(len(part), -1) - base).sum(axis=0) / repeats
+    mean, error = np.array([mean_and_error(each, some.weight) for each in rise]).T
     order = np.argsort(-mean, kind="stable")
     names = tuple(rows.schema.names[tried[i]] for i in order)
-    return Importance(names, mean[order], spread[order], len(some), repeats, len(tried), d)
+    return Importance(names, mean[order], error[order], loss, len(some), repeats, len(tried), d)
+
+
+def model_losses(estimator: Predictor, rows: SampledRows) -> tuple[FloatArray, str]:
+    """Return the loss of every row, shape (n,), and what it is."""
+    if not classifies(estimator):
+        lost = row_losses(estimator, rows.given(estimator), rows.y)
+        return lost, "squared error, as a share of the variance of the target,"
+    values, what = answers(estimator, rows.given(estimator))
+    classes = np.asarray(estimator.classes_)  # type: ignore[attr-defined]
+    labels = np.searchsorted(classes, rows.y)
+    if what == "probability":
+        return log_losses(values, labels), "log loss"
+    return np.asarray(values.argmax(axis=1) != labels, dtype=np.float64), "share of wrong rows"
 
 
 def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:
@@ -326,14 +344,15 @@ def columns(subject: Subject) -> Section | None:
 
 def _importance(subject: Subject, found: Importance) -> list[Markup]:
     subject.facts["importance"] = dict(zip(found.names, found.mean.tolist(), strict=True))
+    low, high = found.mean - Z95 * found.error, found.mean + Z95 * found.error
+    ends = np.column_stack([low, high]).tolist()
+    subject.facts["importance_interval"] = dict(zip(found.names, ends, strict=True))
     kind = "training" if subject.test is None else "test"
-    unit, scale, tail = "root mean squared error, in deviations of the target,", 1.0, ""
-    if subject.classification:
-        unit, scale, tail = "share of wrong rows", 100.0, " points"
     words = (
         f"Each column in turn was shuffled among {count(found.n_rows)} {kind} rows "
-        f"({found.repeats} times), so that it says nothing any more: the {unit} rises by this "
-        "much. Columns that say the same can stand in for each other and then look unimportant."
+        f"({found.repeats} times), which removes its information about the target. The bars show "
+        f"by how much the {found.loss} rises. A column whose interval contains zero may not "
+        "matter; columns with the same information can replace each other and look unimportant."
     )
     if found.tried < found.all:
         words += (
@@ -341,13 +360,13 @@ def _importance(subject: Subject, found: Importance) -> list[Markup]:
             "were tried."
         )
     rows = [
-        (name, float(mean), f"{plus_minus(scale * mean, scale * spread)}{tail}")
-        for name, mean, spread in zip(found.names, found.mean, found.spread, strict=True)
+        (name, float(mean), f"{number(mean)} ({number(a)} to {number(b)})")
+        for name, mean, (a, b) in zip(found.names, found.mean, ends, strict=True)
     ]
     rest = len(rows) - SHOWN
     more = f" {rest} more columns matter less." if rest > 0 else ""
-    caption = f"Importance by shuffling: mean and deviation over the repetitions.{more}"
-    return [why(words), bar_table(caption, ["Column", "", "Worse by"], rows[:SHOWN])]
+    caption = f"Permutation importance: mean rise of the loss with its 95 % interval.{more}"
+    return [why(words), bar_table(caption, ["Column", "", "Loss rises by"], rows[:SHOWN])]
 
 
 def _relevance(subject: Subject) -> list[Markup]:
@@ -359,10 +378,10 @@ def _relevance(subject: Subject) -> list[Markup]:
     shares = subject.facts["relevance"] = {names[i]: float(relevance[i]) for i in order}
     rows = [(name, share, percent(share)) for name, share in shares.items()][:SHOWN]
     words = (
-        "Each feature has a gamma of its own, found by the evidence of the training rows. The "
-        "larger it is, the more the model looks at that feature."
+        "Each feature has its own gamma, estimated from the training rows. The larger it is, the "
+        "faster the model varies with the feature."
     )
-    caption = "Relevance: the share of each feature in the distances that the model sees."
+    caption = "Relevance: the share of each feature in the distances of the kernel."
     return [why(words), bar_table(caption, ["Feature", "", "Share"], rows)]
 
 
@@ -508,19 +527,19 @@ def shapes(subject: Subject) -> Section | None:
     subject.facts["partial_dependence"] = facts
     words = (
         f"One column at a time is set to each of its values in {count(len(rows))} training rows, "
-        "and the answers are averaged: the line. The band holds the middle half of the rows. A "
-        "flat line is a column that does nothing by itself; a wide band, one that works together "
-        "with others. Combinations that never occur are tried too."
+        "and the predictions are averaged: the line. The band holds the middle half of the rows. A "
+        "flat line is a column without an effect of its own; a wide band is one that interacts "
+        "with others. Some combinations may never occur in reality."
     )
     body = [why(words), pictures(*drawn)]
     return Section("shapes", "What the leading columns do", "Shapes", body)
 
 
 def _lines(subject: Subject, values: FloatArray) -> list[int]:
-    """Return the classes or outputs that are drawn: the second of two, else those that vary."""
+    """Return the classes or outputs that are drawn: the positive of two, else those that vary."""
     q = values.shape[-1]
     if subject.classification and q == 2:
-        return [1]
+        return [subject.classes.positive]
     moves = np.ptp(values.mean(axis=-2).reshape(-1, q), axis=0)
     return sorted(np.argsort(-moves, kind="stable")[:LINES].tolist())
 
@@ -559,7 +578,7 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
                 chart.band(grid.places, low[:, j], high[:, j], colour)
             chart.line(grid.places, mean[:, j], colour)
         keys.append((f"{colour} {'dot' if grid.text else 'line'}", _named(subject, j)))
-    caption = f"{said[:1].upper()}{said[1:]} as “{name}” varies, all else as it is."
+    caption = f"{said[:1].upper()}{said[1:]} as “{name}” varies, with all other columns unchanged."
     if grid.text and any(len(str(value)) > NARROW for value in grid.values):
         caption += f" From left: {', '.join(short(value, 20) for value in grid.values)}."
     return figure(chart.svg(), caption, keys if len(lines) > 1 else ())
@@ -577,17 +596,15 @@ def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> Markup:
     edges = [_edges(grid.places) for grid in pair]
     ends = [(float(e[0]), float(e[-1])) for e in edges]
     axes: dict[str, Any] = {"x_limits": ends[0], "y_limits": ends[1]}
-    axes |= {"x_names": x.names, "y_names": y.names}
+    axes |= {"x_names": x.names, "y_names": y.names, "bar_room": 52.0}
     chart = Chart(title, x.places, y.places, names[0], names[1], **axes)
     low, high = float(mean.min()), float(mean.max())
     levels = np.floor(STEPS * (mean - low) / ((high - low) or 1.0)).clip(0, STEPS - 1)
     colour = f"s{j % 8}" if subject.classification else "sa"
-    chart.cells(edges[0], edges[1], levels.astype(np.intp), colour)
     say = percent if what == "probability" else number
-    caption = (
-        f"{said[:1].upper()}{said[1:]} over “{names[0]}” and “{names[1]}”: from {say(low)} (pale) "
-        f"to {say(high)} (strong)."
-    )
+    chart.cells(edges[0], edges[1], levels.astype(np.intp), colour)
+    chart.colour_bar((say(low), say(high)), STEPS, colour)
+    caption = f"{said[:1].upper()}{said[1:]} over “{names[0]}” and “{names[1]}”."
     return figure(chart.svg(), caption)
 
 
@@ -629,10 +646,10 @@ def explained_rows(subject: Subject) -> Section | None:
         f"What each column adds to the {what} of a row, beginning with the mean {what} of "
         f"{BACKGROUND} training rows (Shapley values). "
         + ("They are exact" if found.exact else "They are sampled, and the ± is a standard error")
-        + f"; with the mean they add up to the {what}. The wrong rows are those on which the model "
-        "was surest, or furthest off: look for values that cannot be right."
+        + f"; with the mean they add up to the {what}. The wrong rows are those with the highest "
+        "probability or the largest error: check their values."
     )
-    return Section("rows", "Why it said so", "Rows", [why(words), pictures(*drawn)])
+    return Section("rows", "Why it predicted this", "Rows", [why(words), pictures(*drawn)])
 
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
@@ -671,9 +688,9 @@ def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
 
 
 def _table(subject: Subject, found: Explanation, i: int, row: int, name: str) -> Markup:
-    j, positive, negative = _output(subject, row)
+    j, sign, colours = _output(subject, row)
     part = found[i].output(j) if found.values.ndim == 3 else found[i]
-    values, errors = part.values[0], part.errors[0]
+    values, errors = sign * part.values[0], part.errors[0]
     order = np.argsort(-np.abs(values), kind="stable")
     shown, rest = order[:ROW_COLUMNS], order[ROW_COLUMNS:]
     names = list(part.feature_names)
@@ -686,24 +703,25 @@ def _table(subject: Subject, found: Explanation, i: int, row: int, name: str) ->
     if len(rest):
         added.append((f"{len(rest)} other columns", float(values[rest].sum()), 0.0))
     lines = [(what, value, plus_minus(value, error, sign=True)) for what, value, error in added]
-    base, total = float(part.base_values[0]), float(part.prediction[0])
+    base, total = sign * float(part.base_values[0]), sign * float(part.prediction[0])
     where = int(subject.checked.positions[row]) + 1
     kind = "training" if subject.test is None else "test"
     caption = (
         f"{name}: {kind} row {where}, {_verdict(subject, row, j)} From {number(base)} to "
         f"{number(total)}."
     )
-    return signed_table(caption, ["Column", "", "Adds"], lines, (positive, negative))
+    return signed_table(caption, ["Column", "", "Adds"], lines, colours)
 
 
-def _output(subject: Subject, row: int) -> tuple[int, str, str]:
-    """Return the output that is explained, and the colours of what speaks for and against it."""
+def _output(subject: Subject, row: int) -> tuple[int, float, tuple[str, str]]:
+    """Return the output that is explained, its sign, and the colours of what is for and against."""
     if not subject.classification:
-        return 0, "sa", "sb"
+        return 0, 1.0, ("sa", "sb")
     if len(subject.classes.classes) == 2:
-        return 0, "s1", "s0"
+        c = subject.classes.positive
+        return 0, 1.0 if c else -1.0, (f"s{c}", f"s{1 - c}")  # scores are those of the second class
     c = int(subject.classes.decided[row])
-    return c, f"s{c % N_COLOURS}", "sb"
+    return c, 1.0, (f"s{c % N_COLOURS}", "sb")
 
 
 def _verdict(subject: Subject, row: int, j: int) -> str:
@@ -714,9 +732,9 @@ def _verdict(subject: Subject, row: int, j: int) -> str:
     decided, label = (short(found.classes[each[row]], 24) for each in (found.decided, found.labels))
     sure = ""
     if found.probability is not None:
-        sure = f" ({percent(float(found.probability[row, found.decided[row]]))} sure)"
-    speaks = short(found.classes[1], 24) if len(found.classes) == 2 else decided
-    return f"said to be “{decided}”{sure}, truly “{label}”. Bars to the right speak for “{speaks}”."
+        sure = f" (probability {percent(float(found.probability[row, found.decided[row]]))})"
+    towards = short(found.classes[found.positive], 24) if len(found.classes) == 2 else decided
+    return f"predicted “{decided}”{sure}, true “{label}”. Bars to the right are for “{towards}”."
 
 
 def _value(value: Any) -> str:

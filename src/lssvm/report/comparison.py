@@ -30,6 +30,7 @@ from lssvm.report.markup import (
     Section,
     bullets,
     count,
+    listing,
     number,
     percent,
     short,
@@ -212,9 +213,9 @@ def comparison(subject: Subject) -> Section | None:
         "Other models with their default settings, on the same rows; the difference with its 95 % "
         "interval, from the differences row by row."
     )
-    head = ["Model", what, "Beside this model", "Fitted to rows"]
+    head = ["Model", what, "Compared with this model", "Fitted to rows"]
     body = [why(_words(found)), table(caption, head, rows)]
-    return Section("comparison", "Beside other models", "Comparison", body)
+    return Section("comparison", "Compared with other models", "Comparison", body)
 
 
 def _against(one: Compared) -> str:
@@ -262,8 +263,8 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
     if advice is not None:
         found.append(advice)
     if subject.test is None:
-        found.append("Test rows would say how good the model is on rows that chose nothing.")
-    return found or ["Nothing that was looked at would clearly help."]
+        found.append("Test rows would show the accuracy on rows that were not used for any choice.")
+    return found or ["None of the checks suggests an improvement."]
 
 
 def helping(subject: Subject, advice: str | None) -> Section:
@@ -274,7 +275,7 @@ def helping(subject: Subject, advice: str | None) -> Section:
 def help_section(facts: dict[str, Any], lines: list[str]) -> Section:
     """Return the section of suggestions, which join the facts."""
     facts["suggestions"] = lines
-    words = "What the figures above point to, the most telling first."
+    words = "Suggestions from the figures above, the most important first."
     return Section("help", "What would help", "What helps", [why(words), bullets(lines)])
 
 
@@ -283,18 +284,15 @@ def _data(subject: Subject) -> Iterator[str]:
     leaks = list(data.get("suspected_leaks", ()))
     if leaks:
         yield (
-            f"Leave out “{short(leaks[0], 40)}”, or make sure that it is known in time: it "
-            "predicts the target alone."
+            f"Drop “{short(leaks[0], 40)}”, or make sure that it is known in time: it predicts the "
+            "target by itself."
         )
     for name in list(data.get("suspected_ids", ()))[:1]:
-        yield f"Leave out “{short(name, 40)}”: it numbers the rows."
-    useless = [n for n, gain in subject.facts.get("importance", {}).items() if gain < 0]
-    if len(useless) >= 3:
-        some = ", ".join(f"“{short(name, 24)}”" for name in useless[-3:])
-        yield (
-            f"{len(useless)} columns are no better than noise when shuffled (such as {some}): try "
-            "without them."
-        )
+        yield f"Drop “{short(name, 40)}”: it numbers the rows."
+    spans = subject.facts.get("importance_interval", {}).items()
+    harmful = [f"“{short(name, 24)}”" for name, (_, high) in spans if high < 0]
+    if harmful:
+        yield f"The loss falls when {listing(harmful[:3])} is shuffled: try without it."
 
 
 def _models(subject: Subject) -> Iterator[str]:
@@ -320,7 +318,8 @@ def _models(subject: Subject) -> Iterator[str]:
 
 def _settings(subject: Subject) -> Iterator[str]:
     params = subject.model.get_params(deep=False)
-    gains = np.array([max(v, 0.0) for v in subject.facts.get("importance", {}).values()])
+    spans = subject.facts.get("importance_interval", {}).values()
+    gains = np.array([max(low, 0.0) for low, _ in spans])
     gamma = params.get("gamma", "ard")
     if params.get("kernel") == "rbf" and np.ndim(gamma) == 0 and gamma != "ard":
         few = max(1, len(gains) // 4)
@@ -328,7 +327,7 @@ def _settings(subject: Subject) -> Iterator[str]:
         if len(gains) >= COLUMNS and lead > LEADING:
             yield (
                 f"{percent(lead, 0)} of the importance is in {few} of {len(gains)} columns: "
-                'gamma="ard" gives every column a width of its own.'
+                'gamma="ard" gives every column its own width.'
             )
     if not subject.classification:
         return
@@ -338,6 +337,6 @@ def _settings(subject: Subject) -> Iterator[str]:
     classes = len(subject.classes.classes)
     if code is not None and classes > 2 and code.n_problems < classes:
         yield (
-            f"{classes} classes are told apart by {code.n_problems} binary problems: "
+            f"{classes} classes are coded into {code.n_problems} binary problems: "
             'multiclass="ova" or "ecoc" has more of them, and is often more accurate.'
         )

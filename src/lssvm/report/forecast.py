@@ -436,7 +436,7 @@ def _picture(subject: Forecast) -> Section:
     truth = np.concatenate([subject.past.values[n - before :], runs.truth[0]])
     future = None if subject.test.inputs is None else subject.test.inputs[:h]
     _, ends = subject.judged.forecast(h, future, True, 0.95, **subject.history)
-    title = "The first free run beside what came, with its 95 % interval"
+    title = "The first free run and the true values, with its 95 % interval"
     chart = Chart(title, time, [*truth, *ends.ravel()], "time", "value", height=270)
     chart.band(time[before:], ends[:, 0], ends[:, 1]).rule(x=n - 0.5)
     chart.line(time, truth, "st", width=1.4).line(time[before:], runs.forecast[0], "sa")
@@ -463,7 +463,7 @@ def _errors(subject: Forecast, others: dict[str, Runs]) -> Section:
         chart.line(steps, mean, colour, width=2.4 if colour == "sa" else 1.4)
         keys.append((f"{colour} line", name))
     drawn = [
-        figure(chart.svg(), "Errors grow with the steps ahead; beside simple rules.", keys),
+        figure(chart.svg(), "Errors by steps ahead, compared with simple rules.", keys),
         error_histogram(subject.runs.errors.ravel()),
         _echo(subject),
     ]
@@ -539,10 +539,10 @@ def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
         if better
         else "This model did better than all of these over the same runs."
     )
-    head = ["Forecast", "Mean absolute error", "Beside this model"]
+    head = ["Forecast", "Mean absolute error", "Compared with this model"]
     caption = "Simple rules and a linear model of the same lags, from the same origins."
     body = [why(words), table(caption, head, rows)]
-    return Section("comparison", "Beside other forecasts", "Comparison", body)
+    return Section("comparison", "Compared with other forecasts", "Comparison", body)
 
 
 def _data(subject: Forecast) -> Section:
@@ -568,7 +568,7 @@ def _data(subject: Forecast) -> Section:
     ]
     if season > subject.model.lags:
         subject.notes.append(
-            f"The series repeats every {season} steps, but the model sees {subject.model.lags} "
+            f"The series repeats every {season} steps, but the model uses {subject.model.lags} "
             f"past values: try lags={season} or more."
         )
     body = [table("The training series.", ["What", "Value"], rows, class_=None)]
@@ -586,8 +586,8 @@ def _lags(subject: Forecast) -> Section:
     rows = [(names[i], float(sizes[i]), number(float(sizes[i]))) for i in order[:LAGS]]
     words = (
         f"What every past value and input adds to the one-step prediction of {len(some)} values, "
-        "against 20 rows of the past (Shapley values): the mean size. Neighbouring values say much "
-        "the same, and share what they add."
+        "against 20 rows of the past (Shapley values): the mean size. Neighbouring values are "
+        "similar, and share what they add."
     )
     rest = len(order) - LAGS
     caption = "What the prediction is made of." + (f" {rest} more add less." if rest > 0 else "")
@@ -606,7 +606,7 @@ def _tuning(subject: Forecast) -> Section | None:
     if results is None:
         return None
     how = {
-        "free-run": "free runs through stretches that were left out",
+        "free-run": "free runs through held-out segments",
         "rolling-origin": "free runs by models that had seen only what came before",
         "one-step": "cross-validation of one-step errors",
     }[subject.model.validation]
@@ -692,4 +692,4 @@ def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
     every = {k: clean(" ".join(repr(v).split()))[:200] for k, v in params.items()} | chosen
     body.append(listed("Parameters of NARX.", "Parameter", every))
     body.append(listed("What ran.", "Package", {**versions(), **shown}))
-    return Section("reproduce", "Make it again", "Reproduce", body)
+    return Section("reproduce", "Reproduce", "Reproduce", body)

@@ -22,11 +22,13 @@ MINUS = "\u2212"
 def number(value: float) -> str:
     """Return a number to three significant digits (whole ones without zeros behind a point).
 
+    Thousands are marked from 10,000 on, so that a year is a year.
+
     Examples
     --------
     >>> from lssvm.report.markup import number
-    >>> number(1234.5), number(0.00012345), number(0.5), number(-3.14159), number(float("nan"))
-    ('1,234', '0.000123', '0.500', '−3.14', '\u2013')
+    >>> number(2005), number(12345.6), number(0.00012345), number(0.5), number(-3.14159)
+    ('2005', '12,346', '0.000123', '0.500', '−3.14')
     """
     value = float(value)
     if not math.isfinite(value):
@@ -36,7 +38,8 @@ def number(value: float) -> str:
     size = math.floor(math.log10(abs(value))) if value else 0
     if not -5 <= size < 9:
         return f"{value:.2e}".replace("-", MINUS)
-    return f"{value:,.{0 if whole else max(0, 2 - size)}f}".replace("-", MINUS)
+    mark = "," if size >= 4 else ""
+    return f"{value:{mark}.{0 if whole else max(0, 2 - size)}f}".replace("-", MINUS)
 
 
 def plus_minus(value: float, error: float, *, sign: bool = False) -> str:

@@ -40,6 +40,8 @@ class ClassPredictions:
     scores : array of shape (n, q) or None
         Larger is more likely; two columns of opposite sign for two classes.
     weight : array of shape (n,) or None
+    positive : int, default=1
+        The class of two that precision, recall, curves and costs are about; see `positive_class`.
     """
 
     classes: AnyArray
@@ -48,6 +50,7 @@ class ClassPredictions:
     probability: FloatArray | None
     scores: FloatArray | None
     weight: FloatArray | None
+    positive: int = 1
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -96,7 +99,8 @@ class NumberPredictions:
 
 def _columns(predictions: Sequence[Any], change: Callable[[list[Any]], Any]) -> dict[str, Any]:
     """Return what becomes of everything that predictions have for each row; None stays None."""
-    names = [f.name for f in fields(predictions[0]) if f.name not in ("classes", "names")]
+    shared = ("classes", "names", "positive")
+    names = [f.name for f in fields(predictions[0]) if f.name not in shared]
     values = {name: [getattr(each, name) for each in predictions] for name in names}
     return {k: None if any(v is None for v in each) else change(each) for k, each in values.items()}
 
@@ -127,6 +131,44 @@ class Intervals:
     def width(self) -> FloatArray:
         """Mean width for each output, shape (k,)."""
         return np.asarray((self.ends[..., 1] - self.ends[..., 0]).mean(axis=0))
+
+
+def positive_class(classes: AnyArray, y: Any, pos_label: Any = None) -> int:
+    """Return the position of the positive class: the one named, else the rarer of two.
+
+    Parameters
+    ----------
+    classes : array of shape (q,)
+    y : array of shape (n,)
+        Classes of the training rows; where both are as frequent, the second one is positive.
+    pos_label : object or None, default=None
+        One of the two classes, or how it is written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.report.measures import positive_class
+    >>> classes = np.array(["bad", "good"])
+    >>> positive_class(classes, ["good", "bad", "good"]), positive_class(classes, [], "good")
+    (0, 1)
+    """
+    if pos_label is None:
+        if len(classes) != 2:
+            return 1
+        y = np.asarray(y)
+        return int(np.count_nonzero(y == classes[0]) >= np.count_nonzero(y == classes[1]))
+    known = [written_label(label) for label in classes.tolist()]
+    if len(classes) != 2 or written_label(pos_label) not in known:
+        raise InvalidInputError(
+            f"The positive class {pos_label!r} is not usable: it has to be one of two classes, and "
+            f"those of the model are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}."
+        )
+    return known.index(written_label(pos_label))
+
+
+def written_label(label: Any) -> str:
+    """Return a class as people write it: 1, not 1.0."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def predict_classes(
@@ -191,6 +233,12 @@ def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
     """Return the `losses` of an estimator on rows."""
     with nameless_rows():
         return losses(estimator.predict(given), y, classifies(estimator))
+
+
+def log_losses(probability: FloatArray, labels: IntArray) -> FloatArray:
+    """Return minus the logarithm of the probability of the true class of each row, shape (n,)."""
+    P = np.clip(probability, np.finfo(np.float64).eps, None)
+    return np.asarray(np.log(P.sum(axis=1)) - np.log(P[np.arange(len(labels)), labels]))
 
 
 def row_shares(n: int, weight: FloatArray | None) -> FloatArray:
@@ -499,20 +547,18 @@ def average_precision(hits: FloatArray, misses: FloatArray) -> float:
 def _one_against_others(
     metric: Callable[[FloatArray, FloatArray], float], found: ClassPredictions
 ) -> float:
-    """Return a metric of ranked rows: of the second of two classes, else the mean over classes."""
+    """Return a metric of ranked rows: of the positive class, else the mean over classes."""
     ranking, classes = found.ranking, tested_classes(found)
     if ranking is None or not classes:
         return math.nan
-    weight, columns = found.weight, [1] if len(found.classes) == 2 else classes
+    weight, columns = found.weight, [found.positive] if len(found.classes) == 2 else classes
     each = [metric(*ranked_weights(found.labels == c, ranking[:, c], weight)) for c in columns]
     return float(np.mean(each))
 
 
 def _log_loss(found: ClassPredictions) -> float:
-    labels = np.arange(len(found.classes))
-    P = np.clip(found.probability, np.finfo(np.float64).eps, None)  # type: ignore[arg-type]
-    P = P / P.sum(axis=1, keepdims=True)
-    return float(metrics.log_loss(found.labels, P, sample_weight=found.weight, labels=labels))
+    assert found.probability is not None
+    return float(np.average(log_losses(found.probability, found.labels), weights=found.weight))
 
 
 def _brier(found: ClassPredictions) -> float:
@@ -534,13 +580,28 @@ def class_figures(found: ClassPredictions) -> dict[str, Figure]:
     """
     two = len(found.classes) == 2
     mean = "" if two else " (mean over classes)"
-    label = f" of “{short(found.classes[-1], 20)}” in one" if two else ""
-    f1 = _decided(metrics.f1_score, average="binary" if two else "macro", zero_division=0.0)
+    label = f"“{short(found.classes[found.positive], 20)}”" if two else ""
+    options: dict[str, Any] = {"average": "macro"}
+    if two:
+        options = {"average": "binary", "pos_label": found.positive}
+    recall, precision, f1 = (
+        _decided(metric, zero_division=0.0, **options)
+        for metric in (metrics.recall_score, metrics.precision_score, metrics.f1_score)
+    )
     balanced, mcc = map(_decided, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
-    words = "mean over classes of the rows found"
+    words = "mean recall of the classes"
+    of = f" of {label}" if two else ""
+    rows = f"rows of {label}" if two else "rows of a class"
     table = {
         "balanced_accuracy": Figure("Balanced accuracy", words, balanced, share=True),
-        "f1": Figure(f"F1{mean}", f"precision and recall{label}", f1),
+        "recall": Figure(f"Recall{mean or of}", f"share of the {rows} found", recall, share=True),
+        "precision": Figure(
+            f"Precision{mean or of}",
+            "share of those predicted that are right",
+            precision,
+            share=True,
+        ),
+        "f1": Figure(f"F1{mean or of}", "harmonic mean of precision and recall", f1),
         "mcc": Figure("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
     if found.ranking is not None and tested_classes(found):

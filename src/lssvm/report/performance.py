@@ -26,6 +26,7 @@ from lssvm.report.markup import (
     why,
 )
 from lssvm.report.measures import (
+    Z95,
     ClassPredictions,
     Intervals,
     Measure,
@@ -36,6 +37,7 @@ from lssvm.report.measures import (
     confusion,
     coverage_measures,
     finite,
+    mean_and_error,
     number_measures,
     proportion_interval,
     ranking_curves,
@@ -81,12 +83,9 @@ def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
     advice : str or None
         What the learning curve says.
     """
-    gains = subject.facts.get("importance", {}).items()
-    names = [f"“{short(name, 30)}”" for name, gain in gains if gain > 0][:3]
-    second = f" It leans most on {listing(names)}."
-    if not names:
-        kept = count(support_size(subject.model))
-        second = f" It compares new rows with {kept} rows that it has kept."
+    spans = subject.facts.get("importance_interval", {}).items()
+    names = [f"“{short(name, 30)}”" for name, (low, _) in spans if low > 0][:3]
+    second = f" It depends most on {listing(names)}." if names else ""
     leaking = list(subject.facts.get("data", {}).get("suspected_leaks", ()))
     third = advice or "There were too few rows, or none to spare, to see whether more would help."
     if leaking:
@@ -103,23 +102,25 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
     accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
     name = short(found.classes[usual], 30)
     first = [
-        "This model tells the ",
+        "This model predicts the ",
         tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
-        " apart and is right for ",
+        " and is right for ",
         tag("strong", shown(accuracy)),
-        f" of {subject.rows_said} (95 % interval {span(accuracy)}), where always answering "
-        f"“{name}”, the most frequent class, would be right for {percent(baseline)}.",
+        f" of {subject.rows_said} (95 % interval {span(accuracy)}); always predicting "
+        f"“{name}”, the most frequent class, is right for {percent(baseline)}.",
     ]
-    if accuracy.low <= baseline:
+    better = (found.labels != usual).astype(np.float64) - (found.labels != found.decided)
+    gain, error = mean_and_error(better, found.weight)
+    if gain <= Z95 * error:
+        ends = " to ".join(number(100.0 * (gain + side * Z95 * error)) for side in (-1, 1))
         subject.notes.append(
-            f"The model is not clearly better than always answering “{name}”: the interval of its "
-            f"accuracy ({span(accuracy)}) reaches down to {percent(baseline)}. Other columns, or "
-            "more rows, may help."
+            f"The accuracy is not clearly higher than that of always predicting “{name}”: the "
+            f"difference is {number(100.0 * gain)} points (95 % interval {ends})."
         )
     if baseline > 0.9:
         subject.notes.append(
-            f"{percent(baseline)} of the rows are of one class, so the accuracy says little: look "
-            "at the balanced accuracy and at the precision-recall curve, and consider "
+            f"{percent(baseline)} of the rows are of one class, so the accuracy is not "
+            "informative: see the balanced accuracy and the precision-recall curve, and consider "
             'class_weight="balanced".'
         )
     subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
@@ -161,13 +162,13 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
         tag("strong", shown(mae)),
         f" on average (95 % interval {span(mae)}) on {subject.rows_said}, and ",
         *explained,
-        f"; always answering the mean would be off by {number(base[0])}.",
+        f"; always predicting the mean is off by {number(base[0])}.",
     ]
     subject.facts["metrics"] = facts[0]
     if r2 and r2[0].low <= 0:
         subject.notes.append(
-            "The model is not clearly better than always answering the mean: the interval of the "
-            "explained variance reaches zero. Other columns, or more rows, may help."
+            "The model is not clearly better than always predicting the mean: the interval of the "
+            "explained variance reaches zero."
         )
     leading = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
     listed = figure_table("Figures; 95 % intervals: all by jackknife over rows.", each[0])
@@ -189,7 +190,7 @@ def _explained(subject: Subject) -> Markup:
     if checked < FEW:
         subject.notes.append(
             f"There are only {count(checked)} rows to measure on, so the intervals are wide: "
-            "differences within them mean nothing."
+            "smaller differences are not meaningful."
         )
     if subject.test is not None:
         if not subject.test.complete:
@@ -197,7 +198,7 @@ def _explained(subject: Subject) -> Markup:
                 f"The figures come from {count(checked)} test rows drawn at random from "
                 f"{count(subject.test.n_rows)}."
             )
-        return why("All figures come from test rows that took no part in the fit.")
+        return why("All figures are measured on test rows that were not used in the fit.")
     subject.notes.append(
         "There were no test rows: all figures are cross-validated on training rows."
     )
@@ -214,15 +215,15 @@ def _explained(subject: Subject) -> Markup:
         )
     if table_record(model) is not None:
         subject.notes.append(
-            "The cross-validated copies have the heaviest configuration alone, to save time: the "
-            "model itself is better."
+            "The cross-validated copies have only the configuration of largest weight, to save "
+            "time: the model itself is better."
         )
     used = "all" if checked == subject.train.n_rows else "some"
     return why(
-        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were dealt "
+        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were split "
         "into 5 folds, and each fold was predicted by a copy of the model, with the same "
         "parameters, that was fitted to the others. As the parameters were chosen on these rows, "
-        "the figures are slightly too good: a test set tells more."
+        "the figures are slightly too good: use a test set."
     )
 
 
@@ -253,13 +254,13 @@ def mistakes(subject: Subject) -> Section:
     untested = [f"“{short(names[c], 24)}”" for c in np.flatnonzero(counts.sum(axis=1) == 0)]
     if untested:
         subject.notes.append(
-            f"No row to measure on is of class {', '.join(untested[:8])}"
+            f"No test row is of class {', '.join(untested[:8])}"
             f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
-            "not tested, and means over classes leave them out."
+            "not tested, and means over classes do not include them."
         )
     matrix = _matrix(counts, names)
     words = (
-        "Each line is a true class, each column what the model said. The stronger the colour, the "
+        "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
     tables = [_pairs(counts, names), _by_class(subject)]
@@ -283,7 +284,7 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
             line.append(tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
     title = "Confusion matrix: rows of each class by the class that was predicted."
-    head = ["true \\ said", *[short(name, length) for name in names]]
+    head = ["true \\ predicted", *[short(name, length) for name in names]]
     return table(title, head, rows, class_="confusion small" if small else "confusion")
 
 
@@ -322,7 +323,7 @@ def _by_class(subject: Subject) -> Markup:
     subject.facts["per_class"] = facts
     made = table(
         "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
-        "precision the share of right ones among those said to be of it, AUC the area under the "
+        "precision the share of right ones among those predicted as it, AUC the area under the "
         "ROC curve against the others.",
         ["Class", "Rows", "Recall", "Precision", "AUC"],
         rows,
@@ -339,7 +340,7 @@ def rankings(subject: Subject) -> Section | None:
         return None
     words = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
-        "that are calibrated can be taken at their word."
+        "that are calibrated agree with observed frequencies."
     )
     body = [why(words), pictures(*drawn)]
     return Section("scores", "Scores and probabilities", "Scores", body)
@@ -347,7 +348,7 @@ def rankings(subject: Subject) -> Section | None:
 
 def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
     q = len(found.classes)
-    columns = [1] if q == 2 else list(range(q))
+    columns = [found.positive] if q == 2 else list(range(q))
     curves = {c: made for c in columns if (made := ranking_curves(found, c)) is not None}
     if not curves:
         return []
@@ -365,7 +366,7 @@ def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
             steps = [np.interp(grid, *made[key]) for made in curves.values()]
             chart.line(grid, np.mean(steps, axis=0), "sb", width=2.6)
     if q == 2:
-        one, label = curves[1], short(found.classes[1], 30)
+        one, label = curves[found.positive], short(found.classes[found.positive], 30)
         charts["precision"].rule(y=one["share"], title="share of the class")
         said = [
             f"ROC curve for “{label}”, area {number(one['auc'])}; the dashed line is guessing.",
@@ -401,9 +402,11 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
         return []
     two = len(found.classes) == 2
     if two:
-        p, hit = found.probability[:, 1], found.labels == 1
-        said = f"probability of “{short(found.classes[1], 20)}”"
-        colours, names = ("s1", "s0"), [short(label, 24) for label in found.classes[::-1]]
+        c = found.positive
+        p, hit = found.probability[:, c], found.labels == c
+        said = f"probability of “{short(found.classes[c], 20)}”"
+        colours = (f"s{c}", f"s{1 - c}")
+        names = [short(found.classes[k], 24) for k in (c, 1 - c)]
     else:
         p, hit = found.probability.max(axis=1), found.probability.argmax(axis=1) == found.labels
         said = "probability of the predicted class"
@@ -415,10 +418,10 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     chance = float(np.average(np.sqrt(2 / np.pi * mean * (1 - mean) / sizes), weights=sizes))
     if error > 0.03 + 1.5 * chance:
         subject.notes.append(
-            f"The probabilities are off by {percent(error)} on average: rank rows by them, but do "
-            "not take them at their word."
+            f"The probabilities are off by {percent(error)} on average: use them to rank rows, not "
+            "as frequencies."
         )
-    chart = Chart.unit("Calibration curve", said, "how often it was so", diagonal=True)
+    chart = Chart.unit("Calibration curve", said, "observed frequency", diagonal=True)
     colour = colours[0] if two else "sa"
     for m, s, n in zip(mean, share, sizes, strict=True):
         ends = proportion_interval(np.arange(n) < round(s * n))[1:]
@@ -426,15 +429,15 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     chart.line(mean, share, colour).dots(mean, share, colour, size=8.0)
     caption = (
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
-        f"dashed line, probabilities can be taken at their word; the mean gap is {percent(error)}."
+        f"dashed line probabilities equal frequencies; the mean gap is {percent(error)}."
     )
-    edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was said"
+    edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was predicted"
     bars = [np.histogram(p[which], edges)[0] for which in (hit, ~hit)]
     often = Chart(title, [0, 1], [0, *bars[0], *bars[1]], said, "rows", y_zero=True)
     for heights, colour in zip(bars, colours, strict=True):
         often.bars(edges, heights, colour, 0.6)
     keys = [(f"{colour} square", name) for colour, name in zip(colours, names, strict=True)]
-    words = f"{title}, by what was true."
+    words = f"{title}, by true class."
     return [figure(chart.svg(), caption), figure(often.svg(), words, keys)]
 
 
@@ -450,13 +453,13 @@ class Thresholds:
     Attributes
     ----------
     thresholds : array of shape (t,)
-        Rows whose probability (or score) of the second class is above one are said to be of it.
+        Rows whose probability (or score) of the positive class is above one are predicted as it.
     false_alarms, misses : arrays of shape (t,)
         Shares of all rows.
     default : (float, float)
         False alarms and misses of what the model decides itself.
     positive : float
-        Share of the second class.
+        Share of the positive class.
     """
 
     thresholds: FloatArray
@@ -487,7 +490,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     p = found.probability if found.probability is not None else found.scores
     if len(found.classes) != 2 or p is None or len(np.unique(found.labels)) < 2:
         return None
-    score, truth = p[:, 1], found.labels == 1
+    score, truth = p[:, found.positive], found.labels == found.positive
     weight = row_shares(len(truth), found.weight)
     grid = np.linspace(0.0, 1.0, POINTS)
     if found.probability is None:
@@ -495,7 +498,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     said = score[None, :] > grid[:, None]
     alarms = (said & ~truth) @ weight
     misses = (~said & truth) @ weight
-    decided = found.decided == 1
+    decided = found.decided == found.positive
     default = (float((decided & ~truth) @ weight), float((~decided & truth) @ weight))
     return Thresholds(grid, alarms, misses, default, float(truth @ weight))
 
@@ -505,17 +508,18 @@ def costs(subject: Subject) -> Section | None:
     made = thresholds(subject.classes)
     if made is None:
         return None
-    label, other = (short(subject.classes.classes[c], 24) for c in (1, 0))
+    positive = subject.classes.positive
+    label, other = (short(subject.classes.classes[c], 24) for c in (positive, 1 - positive))
     what = "probability" if subject.classes.probability is not None else "score"
     axis = f"threshold on the {what} of “{label}”"
     title = f"False alarms and misses against the {axis}"
     heights = [0, *made.false_alarms, *made.misses]
     shares = Chart(title, made.thresholds, heights, axis, "share of all rows", y_zero=True)
-    shares.line(made.thresholds, made.false_alarms, "s0")
-    shares.line(made.thresholds, made.misses, "s1")
+    shares.line(made.thresholds, made.false_alarms, f"s{1 - positive}")
+    shares.line(made.thresholds, made.misses, f"s{positive}")
     keys = [
-        ("s0 line", f"false alarms: “{other}” said to be “{label}”"),
-        ("s1 line", f"misses: “{label}” said to be “{other}”"),
+        (f"s{1 - positive} line", f"false alarms: “{other}” predicted as “{label}”"),
+        (f"s{positive} line", f"misses: “{label}” predicted as “{other}”"),
     ]
     drawn = [figure(shares.svg(), f"What a {axis} does.", keys), _curves(made, axis)]
     rows, facts = [], {}
@@ -534,15 +538,15 @@ def costs(subject: Subject) -> Section | None:
         cut, shares_said = number(float(made.thresholds[best])), map(percent, (recall, precision))
         rows.append([_ratio(ratio), cut, *costs_of_100, *shares_said])
     subject.facts["costs"] = facts
-    head = ["A miss costs", "Threshold", "Cost", "By default", "One answer", "Recall", "Precision"]
+    head = ["A miss costs", "Threshold", "Cost", "By default", "One class", "Recall", "Precision"]
     caption = [
         "Costs of 100 rows in units of a false alarm: at the threshold with the smallest cost, by ",
-        "what the model decides itself, and by always giving the cheaper of the two answers.",
+        "the decisions of the model, and by always predicting the cheaper class.",
     ]
     words = (
-        f"A false alarm says “{label}” where “{other}” is true, a miss the other way round. Find "
-        "the line of what a miss costs you: its threshold is where to cut. Thresholds were chosen "
-        "on the rows that the costs are measured on, so that they are slightly too good."
+        f"A false alarm predicts “{label}” where “{other}” is true, a miss the reverse. Find "
+        "the row of the table with your cost of a miss; it has the best threshold. Thresholds were "
+        "chosen on the rows that costs are measured on, so these are slightly too good."
     )
     body: list[Any] = [why(words), pictures(*drawn), table(tag("span", *caption), head, rows)]
     return Section("costs", "What a threshold costs", "Costs", body)
@@ -659,7 +663,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         return None
     names = subject.numbers.names
     k = len(names)
-    title = "Share of rows inside the intervals against the share that was promised"
+    title = "Share of rows inside the intervals against the nominal coverage"
     axes: dict[str, Any] = {
         "x_limits": (0.45, 1.02),
         "y_limits": (0.3, 1.02),
@@ -682,7 +686,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
             if promised == 0.95 and not measure.low <= 0.95 <= measure.high:
                 subject.notes.append(
                     f"The 95 % intervals{name and ' of '}{name} hold {shown(measure)} of the rows, "
-                    f"{'less' if measure.high < 0.95 else 'more'} than promised: the test rows may "
+                    f"{'less' if measure.high < 0.95 else 'more'} than nominal: the test rows may "
                     "differ from the training rows."
                 )
         x, y = [f[0] for f in found], [f[1].value for f in found]
@@ -691,13 +695,13 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
             keys.append((f"s{j} line", name))
     caption = (
         f"Coverage on {count(len(intervals[0].Y))} rows with 95 % intervals (Wilson): on the "
-        "dashed line a promise is kept."
+        "dashed line the coverage is nominal."
     )
     words = (
-        "Beside each prediction the model can give an interval. A 95 % interval should hold 95 % "
-        "of new rows; narrower is better, as long as the promise is kept."
+        "The model can give an interval with each prediction. A 95 % interval should hold 95 % "
+        "of new rows; narrower is better at the same coverage."
     )
-    head = ["Promised", "Inside", "95 % interval", "Mean width"]
+    head = ["Nominal", "Inside", "95 % interval", "Mean width"]
     listed = table("Coverage and width of the prediction intervals.", head, rows)
     body = [why(words), alone(chart, caption, keys if k > 1 else []), listed]
     return Section("intervals", "Can its intervals be trusted?", "Intervals", body)

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Coding
 from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
@@ -28,6 +29,7 @@ from lssvm.report.measures import (
     join_predictions,
     mean_and_error,
     model_intervals,
+    positive_class,
     predict_classes,
     predict_numbers,
     predict_rows,
@@ -100,13 +102,14 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
         changed |= {"inputs": best.configuration.inputs, "kernel": best.configuration.kernel}
         changed["metric"] = "auto" if best.rounds else None
         return _in_place(estimator, clone(model).set_params(**changed))
-    changes: dict[str, Any] = {"verbose": 0, "threshold": "zero"}
+    changes: dict[str, Any] = {"verbose": 0}
     C, gamma = getattr(model, "C_", None), getattr(model, "gamma_", None)
     if C is not None:
         changes["C"] = float(np.median(C))
     if gamma is not None:
         # Tuned for every problem by itself there are as many values as problems, not as features.
-        separate = params.get("tuning") == "separate"
+        search = params.get("search")
+        separate = isinstance(search, Search) and search.per_output
         changes["gamma"] = float(np.median(gamma)) if separate else gamma
     kept = basis(model)
     if "n_prototypes" in params and kept is not None:
@@ -118,8 +121,10 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     changes["reduction"] = None
     if isinstance(params.get("search"), Search):
         changes["search"] = replace(params["search"], checkpoint=None)
-    if not calibrate or n_systems(model) > MANY:
-        changes["calibration"] = None
+    if "multiclass" in params:
+        coding = replace(Coding.of(params["multiclass"]), threshold="zero")
+        none = not calibrate or n_systems(model) > MANY
+        changes["multiclass"] = replace(coding, calibration=None) if none else coding
     small = clone(model).set_params(**{k: v for k, v in changes.items() if k in params})
     return _in_place(estimator, small)
 
@@ -205,7 +210,7 @@ def out_of_fold(
     return join_predictions(predictions), some.take(np.concatenate(tested))
 
 
-def read_subject(estimator: Predictor, train: Any, test: Any) -> Subject:
+def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = None) -> Subject:
     """Return an estimator with its rows and predictions: of test rows, or out of fold."""
     model = fitted_model(estimator)
     if not is_table(model):
@@ -213,14 +218,29 @@ def read_subject(estimator: Predictor, train: Any, test: Any) -> Subject:
     rows = SampledRows.read(estimator, train)
     if test is not None:
         checked = SampledRows.read(estimator, test)
-        return Subject(estimator, model, rows, checked, predict_rows(estimator, checked), checked)
+        predictions = _positive(predict_rows(estimator, checked), rows, pos_label)
+        return Subject(estimator, model, rows, checked, predictions, checked)
     if is_precomputed(model):
         raise InvalidInputError(
             "A report on a model with kernel='precomputed' needs test=(K, y), the kernel of "
             "test rows with the training rows, because it cannot be fitted to other rows."
         )
     predictions, checked = out_of_fold(estimator, rows)
+    predictions = _positive(predictions, rows, pos_label)
     return Subject(estimator, model, rows, None, predictions, checked)
+
+
+def _positive(
+    found: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
+) -> ClassPredictions | NumberPredictions:
+    """Return predictions with their positive class."""
+    if isinstance(found, ClassPredictions):
+        return replace(found, positive=positive_class(found.classes, rows.y, pos_label))
+    if pos_label is not None:
+        raise InvalidInputError(
+            f"pos_label={pos_label!r} is for classes, but numbers are predicted."
+        )
+    return found
 
 
 def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
@@ -248,6 +268,8 @@ class LearningCurve:
     gain, gain_spread : float
         Fall of the mean loss of a row over the last two steps, and its standard error: the same
         rows are measured at every size, so that it is much smaller than those of the errors.
+    loss : float
+        Mean loss of a row at the last size.
     n_test : int
         Rows it was measured on.
     held_out : bool
@@ -261,6 +283,7 @@ class LearningCurve:
     spread: FloatArray
     gain: float
     gain_spread: float
+    loss: float
     n_test: int
     held_out: bool
     ends_in_model: bool = False
@@ -316,9 +339,10 @@ def learning_curve(
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
         return None
     mean, spread = np.array([mean_and_error(loss, checked.weight) for loss in losses]).T
+    last = float(mean[-1])
     if not classifies(estimator):
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
     gain = mean_and_error(losses[-3] - losses[-1], checked.weight)
     held = test is None
-    return LearningCurve(np.array(counts), mean, spread, *gain, len(checked), held, whole)
+    return LearningCurve(np.array(counts), mean, spread, *gain, last, len(checked), held, whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import platform
 import shlex
@@ -13,12 +14,12 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from lssvm._core.errors import LSSVMError
 from lssvm._core.version import __version__
 from lssvm.data import CsvOptions, Scan
+from lssvm.data.scanning import SplitReader
 from lssvm.io.files import schema_hash
 from lssvm.plots.base import Estimator
 from lssvm.report.markup import (
@@ -42,7 +43,7 @@ from lssvm.report.subject import (
     preparation_of,
 )
 
-SPECIAL = ("command", "warnings", "notes")
+SPECIAL = ("command", "python", "warnings", "notes")
 WIDTH = 60  # letters of a line of code that fit a narrow page
 MEANINGS = {
     "C": "how closely training rows are followed",
@@ -89,14 +90,14 @@ def versions() -> dict[str, str]:
     }
 
 
-def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any]) -> Section:
+def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> Section:
     """Return the section of settings, versions, columns and commands.
 
     Parameters
     ----------
     subject : Subject
-    data : Scan or (X, y)
-        The training rows as given.
+    data, test : Scan or (X, y)
+        The training rows, and those that were tested (or None), as given.
     settings : mapping or None
         See `lssvm.report.write_report`.
     """
@@ -113,7 +114,9 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any]) -> Secti
         "settings": shown,
         "parameters_given": {k: _text(v) for k, v in given.items()},
     }
-    body: list[Any] = [tag("h3", "In Python"), code_block(python_lines(subject, data, given))]
+    code = python_lines(subject, data, test, settings)
+    subject.facts["python"] = code
+    body: list[Any] = [tag("h3", "In Python"), code_block(code)]
     command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
         body += [tag("h3", "On the command line"), code_block(command)]
@@ -126,7 +129,7 @@ def reproduce(subject: Subject, data: Any, settings: Mapping[str, Any]) -> Secti
     title = f"All parameters of {type(model).__name__}."
     body.append(more("All parameters", listed(title, "Parameter", every)))
     body.append(more("Versions", listed("What ran.", "Package", ran)))
-    return Section("reproduce", "Make it again", "Reproduce", body)
+    return Section("reproduce", "Reproduce", "Reproduce", body)
 
 
 def time_spent(
@@ -170,49 +173,98 @@ def _text(value: Any) -> str:
     return clean(" ".join(text.split()))[:400]
 
 
-def python_lines(subject: Subject, data: Any, given: dict[str, Any]) -> str:
-    """Return the lines that fit the model again."""
-    name = type(subject.model).__name__
-    arguments = [f"{key}={_text(value)}" for key, value in given.items()]
-    made = f"{name}({', '.join(arguments)})"
-    if len(made) > WIDTH:
-        made = f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
-    if isinstance(subject.estimator, Pipeline):
-        made = " ".join(repr(clone(subject.estimator)).split())
-    if not isinstance(data, Scan):
-        return clean(f"from lssvm import {name}\n\nmodel = {made}.fit(X, y)")
-    line = _scan_line(subject, data)
-    imports = f"from lssvm import {name}, scan\n"
-    if "csv=CsvOptions(" in line:
-        imports += "from lssvm.data import CsvOptions\n"
-    return clean(f"{imports}\n{line}\nmodel = {made}.fit(data)")
+def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> str:
+    """Return the lines that fit the model again and write its report.
+
+    Where ``settings`` has lines of "python" that read the rows, they are completed; rows in memory
+    are called X and y.
+    """
+    made, imports = constructor(subject.estimator)
+    lines: list[str] = []
+    if "python" in settings:
+        lines = str(settings["python"]).replace("{model}", made).splitlines()
+        rows = "train=train" + (", test=test" if test is not None else "")
+    elif isinstance(data, Scan):
+        imports.add("from lssvm import scan")
+        scans = _scan_lines(subject, data, test)
+        if "CsvOptions(" in "".join(scans):
+            imports.add("from lssvm.data import CsvOptions")
+        lines = [*scans, f"model = {made}.fit(train)"]
+        rows = "train=train" + (", test=test" if test is not None else "")
+    else:
+        lines = [f"model = {made}.fit(X, y)"]
+        rows = "train=(X, y)" + (", test=(X_test, y_test)" if test is not None else "")
+    label = subject.facts.get("pos_label")
+    rows += f", pos_label={label!r}" if label is not None else ""
+    lines.append(f'write_report(model, "report.html", {rows})')
+    imports.add("from lssvm.report import write_report")
+    first = [line for line in lines if line.startswith("from ")]
+    rest = [line for line in lines if line not in first]
+    while rest and not rest[0]:
+        rest = rest[1:]
+    return clean("\n".join([*sorted({*imports, *first}), "", *rest]))
 
 
-def _scan_line(subject: Subject, data: Scan) -> str:
-    """Return the line that names the training rows, as a part of a file where they are one."""
-    reader: Any = data.reader
-    call = _scan_call(subject, data)
-    if not hasattr(reader, "held_out"):
-        return f"data = {call}"
-    names = "_, data" if reader.held_out else "data, held_out"
-    return f"{names} = {call}.split({reader.share!r}, seed={reader.seed!r})"
+def constructor(estimator: Estimator) -> tuple[str, set[str]]:
+    """Return the expression that makes an estimator, not fitted, and what it needs imported."""
+    if isinstance(estimator, Pipeline):
+        made, imports = [], {"from sklearn.pipeline import Pipeline"}
+        for name, step in estimator.steps:
+            inner, more = constructor(step)
+            made.append(f"    ({name!r}, {inner}),\n")
+            imports |= more
+        return f"Pipeline([\n{''.join(made)}])", imports
+    kind = type(estimator)
+    imports = {_import_of(kind)}
+    defaults = inspect.signature(kind).parameters
+    arguments = []
+    for key, value in sorted(estimator.get_params(deep=False).items()):
+        if _differs(value, defaults[key].default):
+            arguments.append(f"{key}={_text(value)}")
+            if type(value).__module__.startswith("lssvm."):
+                imports.add(_import_of(type(value)))
+    made_in_line = f"{kind.__name__}({', '.join(arguments)})"
+    if len(made_in_line) <= WIDTH:
+        return made_in_line, imports
+    return f"{kind.__name__}(\n" + "".join(f"    {each},\n" for each in arguments) + ")", imports
 
 
-def _scan_call(subject: Subject, data: Scan) -> str:
+def _import_of(kind: type) -> str:
+    """Return the line that imports a class from where it is documented."""
+    parts = kind.__module__.split(".")
+    root = "lssvm" if parts[:2] == ["lssvm", "estimators"] else ".".join(parts[:2])
+    return f"from {root} import {kind.__name__}"
+
+
+def _scan_lines(subject: Subject, data: Scan, test: Any) -> list[str]:
+    """Return the lines that name the training rows and those to test on."""
+    call = _scan_call(subject.train, data)
+    if isinstance(data.reader, SplitReader):
+        split = f"{call}.split({data.reader.share!r}, seed={data.reader.seed!r})"
+        together = isinstance(test, Scan) and isinstance(test.reader, SplitReader)
+        names = ["train", "test" if together else "_"]
+        return [f"{', '.join(reversed(names) if data.reader.held_out else names)} = {split}"]
+    lines = [f"train = {call}"]
+    if isinstance(test, Scan) and subject.test is not None:
+        lines.append(f"test = {_scan_call(subject.test, test, 'other_table')}")
+    return lines
+
+
+def _scan_call(rows: SampledRows, data: Scan, table: str = "table") -> str:
     def one_or_list(values: tuple[str, ...]) -> str:
         return repr(values[0] if len(values) == 1 else list(values))
 
-    files, target = subject.train.files, subject.train.target
-    words = [one_or_list(files) if files else "table"]
+    files, target = rows.files, rows.target
+    words = [one_or_list(files) if files else table]
     if target:
         words.append(f"target={one_or_list(target)}")
-    reader = innermost_reader(data)
+    reader = vars(innermost_reader(data))
     for key in ("columns", "weight", "csv"):
-        value = getattr(reader, key, None)
+        value = reader.get(key)
         if files and value is not None and value != CsvOptions():
             words.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
     for key, default in (("standardise", True), ("missing", "refuse"), ("max_categories", 64)):
-        if (value := getattr(data, key)) != default:
+        if (value := vars(data)[key]) != default:
             words.append(f"{key}={value!r}")
     return f"scan({', '.join(words)})"
 
@@ -221,8 +273,8 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
     """Return the command that fits the model again; None where no plain one does."""
     if command is not None:
         return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
-    reader = getattr(data, "reader", None)
-    extra = [getattr(reader, key, None) for key in ("columns", "weight", "held_out")]
+    reader = vars(data.reader) if isinstance(data, Scan) else {}
+    extra = [reader.get(key) for key in ("columns", "weight", "held_out")]
     if set(given) - {"random_state"} or any(value is not None for value in extra):
         return None
     files, target = subject.train.files, subject.train.target

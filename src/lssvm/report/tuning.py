@@ -43,6 +43,7 @@ from lssvm.report.subject import (
     support_size,
 )
 
+SMALL = 0.1  # part of the loss that a gain has to be below to be none
 LEVELS = 12
 CELLS = (110, 80)
 
@@ -61,8 +62,10 @@ def tuning(subject: Subject) -> Section | None:
         subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
     results = search.results
     if isinstance(results, list):
-        words = f"Each of the {len(results)} binary problems was tuned by itself, with a C and a "
-        return Section("tuning", "How it was tuned", "Tuning", [why(f"{words}gamma of its own.")])
+        words = (
+            f"Each of the {len(results)} binary problems was tuned separately, by its own C and "
+        )
+        return Section("tuning", "How it was tuned", "Tuning", [why(f"{words}gamma.")])
     body: list[Any] = [why(_words(subject, search))]
     if set(KEYS) <= set(results):
         display = TuningSurfaceDisplay(results)
@@ -92,7 +95,7 @@ def configurations(subject: Subject) -> Section | None:
     subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
     rows = []
     for kernel, inputs, rounds, error, weight, seconds, stage in lines:
-        share = number(weight) if weight > 0 else f"left out after {stage}"
+        share = number(weight) if weight > 0 else f"dropped after {stage}"
         metric = f"{rounds} round{'s' if rounds > 1 else ''}" if rounds else "none"
         known = percent(1.0 - error) if error < 1.0 else UNKNOWN
         name = f"{kernel} on {inputs}" + (", prototypes" if stage == "prototypes" else "")
@@ -102,11 +105,11 @@ def configurations(subject: Subject) -> Section | None:
         f"{count(len(lines))} configurations (a kernel on one kind of inputs) were tried, and "
         f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The parts "
         f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
-        + ("Prototypes are one more model, of all rows. " if "prototypes" in tried["stage"] else "")
-        + ("Metrics were learned in rounds" if any(tried["rounds"]) else "No metric was learned")
-        + ", as rows that were left out said what helps."
+        + ("Prototypes are another model of all rows. " if "prototypes" in tried["stage"] else "")
+        + ("Metrics" if any(tried["rounds"]) else "No metrics")
+        + " were learned, decided by the error on held-out rows."
     )
-    caption = "Configurations; explained variance is that of rows by models that had not seen them."
+    caption = "Configurations, with the explained variance of held-out rows."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
     body = [why(words), table(caption, head, rows)]
     return Section("configurations", "What was tried", "Configurations", body)
@@ -128,11 +131,11 @@ def _words(subject: Subject, search: SearchFacts) -> str:
         return words
     if subject.classification:
         right = 1.0 + score if score <= 0.0 else score
-        return f"{words}The chosen one is right for {percent(right)} of the rows left out."
+        return f"{words}The chosen one is right for {percent(right)} of the held-out rows."
     loss, what = -score, "loss"
     if settings.get("loss", "squared") == "squared" and loss >= 0:
         loss, what = float(np.sqrt(loss)), "root mean squared error"
-    return f"{words}The {what} of the chosen one on the rows left out is {number(loss)}."
+    return f"{words}The {what} of the chosen one on held-out rows is {number(loss)}."
 
 
 def _spans(display: TuningSurfaceDisplay) -> bool:
@@ -245,7 +248,7 @@ def learning(subject: Subject) -> Section | None:
     chart.dots(curve.sizes, curve.error, size=6.0)
     how = "with the same parameters"
     if is_table(subject.model):
-        how = "each its heaviest configuration alone"
+        how = "each with only the configuration of largest weight"
     caption = (
         f"Copies of the model, {how}, fitted to parts of the training rows and "
         f"measured on {count(curve.n_test)} {'held-out' if curve.held_out else 'test'} rows; the "
@@ -264,21 +267,24 @@ def verdict(curve: LearningCurve) -> str:
     >>> from lssvm.report.tuning import verdict
     >>> from lssvm.report.refits import LearningCurve
     >>> sizes, error = np.array([10, 20, 40, 80, 160]), np.array([0.5, 0.4, 0.3, 0.2, 0.1])
-    >>> verdict(LearningCurve(sizes, error, 0.01 * error, 0.2, 0.02, 100, False))
+    >>> verdict(LearningCurve(sizes, error, 0.01 * error, 0.2, 0.02, 0.1, 100, False))
     'The error was still falling from 40 to 160 rows: more rows would probably help.'
     """
     step = f"from {count(curve.sizes[-3])} to {count(curve.sizes[-1])} rows"
-    sure = abs(curve.gain) > 2.0 * curve.gain_spread
-    if curve.gain > 0 and sure:
+    low, high = (curve.gain + side * 2.0 * curve.gain_spread for side in (-1, 1))
+    if low > 0:
         return f"The error was still falling {step}: more rows would probably help."
-    if curve.gain > curve.gain_spread:
-        return f"The error fell a little {step}, within its uncertainty: more rows may help."
-    if curve.gain < 0 and sure:
+    if high < 0:
         return (
-            f"The error rose {step}: the parameters suit fewer rows, or the later rows are of "
-            "another kind. Tune again before looking for more rows."
+            f"The error rose {step}: the parameters suit fewer rows, or the later rows differ from "
+            "the earlier ones. Tune again before looking for more rows."
         )
-    return f"The error no longer fell {step}: more rows of the same kind would hardly help."
+    if high <= SMALL * curve.loss:
+        return f"The error no longer fell {step}: more rows of the same kind would hardly help."
+    return (
+        f"The error changed {step} by less than its uncertainty: these rows do not show whether "
+        "more would help."
+    )
 
 
 def _ticks(curve: LearningCurve) -> list[tuple[float, str]]:
@@ -452,14 +458,14 @@ def _fixed(subject: Subject, path: SparsityPath) -> list[object]:
     }
     words = [
         f"The model is a sum over {count(n)} support vectors. Fewer make it smaller and faster. "
-        f"{count(chosen)} of {count(largest)} would do: that is the smallest number whose "
+        f"{count(chosen)} of {count(largest)} are enough: the smallest number whose "
         "cross-validated error is within one standard error of the best",
         ", and this model has been reduced to it.",
     ]
     if n > chosen:
         code = tag("code", 'reduction="spfs"')
         words[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
-        words.append(" to have that model.")
+        words.append(" to get that model.")
     caption = (
         "Cross-validated squared error of the outputs against the number of support vectors; the "
         "dashed line is the best plus one standard error."

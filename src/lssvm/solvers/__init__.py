@@ -1,4 +1,4 @@
-"""How the linear system of a model is solved."""
+"""Solvers of the linear system of a model."""
 
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status
 from lssvm.solvers.cg import ConjugateGradient
@@ -7,6 +7,7 @@ from lssvm.solvers.circulant import CirculantSolver
 from lssvm.solvers.exact import Cholesky, ExactFit, solve_exact
 from lssvm.solvers.pcg import PCG
 from lssvm.solvers.smo import SMO
+from lssvm.tasks.losses import DifferentiableLoss, Pinball
 
 __all__ = [
     "PCG",
@@ -14,8 +15,10 @@ __all__ = [
     "Cholesky",
     "CirculantSolver",
     "ConjugateGradient",
+    "DifferentiableLoss",
     "DualSystem",
     "ExactFit",
+    "Pinball",
     "Solution",
     "Solver",
     "Status",

@@ -225,7 +225,7 @@ class DualSystem:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver returns.
+    """The result of a solver.
 
     Attributes
     ----------

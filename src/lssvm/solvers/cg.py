@@ -193,7 +193,7 @@ class ConjugateGradient:
     max_iter : int, default=1000
         Most passes over the kernel, restarts included.
     preconditioner : {None, "nystrom"}, default=None
-        "nystrom" builds a `NystromPreconditioner`; eqs. (3.26) and (3.27) say why it helps.
+        "nystrom" builds a `NystromPreconditioner`; see eqs. (3.26) and (3.27).
     n_landmarks : int or None, default=None
         Landmarks of the preconditioner, None for a number from n and the memory budget.
     random_state : int, Generator, RandomState or None, default=0

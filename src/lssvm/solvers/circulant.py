@@ -283,8 +283,11 @@ class Circulant:
         rounding = 10.0 * np.finfo(np.float64).eps * np.log2(2 * v.size) * np.abs(v).max()
         return cls(lattice, np.where(np.abs(v) <= rounding, 0.0, v))
 
-    def definite(self, shift: FloatArray) -> BoolArray:
-        """Say for each of the shifts mu (c,) whether U + mu I is positive definite."""
+    def solvable(self, shift: FloatArray, indefinite: bool = False) -> BoolArray:
+        """Say for each mu (c,) whether U + mu I is positive definite, or only not singular."""
+        if indefinite:
+            shifted = np.abs(self.eigenvalues.ravel()[:, None] + np.asarray(shift))
+            return np.asarray(shifted.min(axis=0) > 0)
         return np.asarray(self.eigenvalues.min() + np.asarray(shift) > 0)
 
     def product(self, V: FloatArray) -> FloatArray:
@@ -371,6 +374,9 @@ class CirculantSolver:
     min_rows : int, default=256
         A system of fewer rows goes to the fallback, if there is one, without a warning: it costs
         next to nothing there.
+    indefinite : bool, default=False
+        Whether U + I/C is inverted also where it is not positive definite, as eq. (17) prints it;
+        the solution then minimises nothing.
 
     Notes
     -----
@@ -395,8 +401,8 @@ class CirculantSolver:
     C: for scattered rows a final model is often useless unless C is small. `LSSVC` and `LSSVR`
     hold the solution against the true kernel at a few rows, and warn.
 
-    Deviations from the print: the weighted wrap (see `first_row`), and rows that are laid in sorted
-    order (see `lay_rows`); ``layout="plain", wrap="set"`` is the print.
+    Deviations from the paper: the weighted wrap (see `first_row`), rows that are laid in sorted
+    order (see `lay_rows`), and indefinite matrices, which are refused; see `ding2011`.
 
     Examples
     --------
@@ -420,6 +426,18 @@ class CirculantSolver:
     wrap: str = "mean"
     fallback: Solver | None = None
     min_rows: int = 256
+    indefinite: bool = False
+
+    @classmethod
+    def ding2011(cls, levels: int = 2) -> CirculantSolver:
+        """Return algorithm 1 of [Ding2011]_ as printed: rows in given order, eqs. (13) and (17).
+
+        Parameters
+        ----------
+        levels : {1, 2, 3}, default=2
+            Levels of the circulant matrix, on which the paper does not decide.
+        """
+        return cls(levels, "plain", "set", min_rows=0, indefinite=True)
 
     def check(self) -> None:
         """Raise where a setting is not known, also where the fallback would not need it."""
@@ -438,7 +456,7 @@ class CirculantSolver:
             return self._give_up(system, error)
         lattice = lay_rows(system.rows, levels=self.levels, layout=self.layout)
         circulant = Circulant.of(system.kernel, lattice, self.wrap)
-        if not circulant.definite(np.array([1.0 / system.C]))[0]:
+        if not circulant.solvable(np.array([1.0 / system.C]), self.indefinite)[0]:
             lowest = float(circulant.eigenvalues.min())
             error = NotPositiveDefiniteError(
                 f"The circulant approximation of the kernel matrix of {system.n:,} rows has the "
@@ -462,7 +480,7 @@ class CirculantSolver:
     def solve(
         self, state: CirculantState | TakenOver, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
-        """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
+        """Solve for the targets ``Y`` (n, k); without iterations, and therefore without reports."""
         if isinstance(state, TakenOver):
             return state.solver.solve(state.state, Y, on_iteration=on_iteration)
         circulant, system = state.circulant, state.system

@@ -51,7 +51,7 @@ _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row 
 
 @dataclass(frozen=True, eq=False)
 class ExactFit:
-    """An exact model with the outputs of its rows by models that had not seen them.
+    """An exact model with the leave-one-out outputs of its rows.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ def solve_exact(
     noise : array of shape (n,)
         1 / (C s_i), larger than 0.
     repeats : Repeats, default=ALONE
-        Rows that are left out together; by default none.
+        Rows that are held out together; by default none.
     quiet : bool, default=False
         No warning about jitter, for callers that score the held-out outputs.
     held_out : bool, default=True
@@ -371,7 +371,7 @@ class Cholesky:
     def solve(
         self, state: CholeskyState, Y: FloatArray, *, on_iteration: OnIteration = None
     ) -> Solution:
-        """Solve for the targets ``Y`` (n, k); nothing iterates, so nothing is reported."""
+        """Solve for the targets ``Y`` (n, k); without iterations, and therefore without reports."""
         u, bias = state.system.u, state.system.bias
         RY = u[:, None] * Y
         right = np.asfortranarray(np.column_stack([u, RY]))

@@ -508,7 +508,7 @@ FUNCTION = 20  # operations that an evaluation of the kernel's scalar function c
 
 @dataclass(frozen=True)
 class PCG:
-    """How the fixed-size model is solved by conjugate gradients.
+    """Settings of conjugate gradients for the fixed-size model.
 
     Parameters
     ----------
@@ -517,14 +517,14 @@ class PCG:
     max_iter : int, default=200
         Most iterations, one pass over the rows each.
     n_rows : int or None, default=None
-        Rows of the preconditioner beside the prototypes; None: see `preconditioner_rows`.
+        Rows of the preconditioner in addition to the prototypes; None: see `preconditioner_rows`.
 
     Notes
     -----
     What needs moments is not available: `partial_fit` and `forget`, error bars and intervals,
     reductions, losses other than squares, and ``n_prototypes="cv"``. With ``C="cv"`` or
     ``gamma="cv"`` both are tuned, by moments, with the first 1,000 prototypes (a selection of its
-    own: every prefix is one) and carry over as they are; out-of-fold outputs, hence probabilities
+    own: every prefix is one) and are used unchanged; out-of-fold outputs, hence probabilities
     and thresholds, are those of that smaller model.
 
     Examples

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
@@ -30,11 +30,13 @@ from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap
+from lssvm.solvers.moments import Moments, NystromMap
 from lssvm.solvers.pcg import FUNCTION, preconditioner_rows
 
 METHODS = ("auto", "cholesky", "eigen", "tridiagonal")
 """How a path of C is solved."""
+Bias: TypeAlias = Literal["free", "penalised", "none"]
+"""Of a model: in no penalty, with the ridge of a weight [DeBrabanter2010, eq. (7)], or 0."""
 DEVICE_METHODS = ("auto", "cholesky", "eigen")
 """How a path of C is solved on a device."""
 
@@ -58,8 +60,9 @@ class PrimalBatch:
     target_mean : array of shape (v, k)
         Not needed for the coefficients of features.
     weight : array of shape (v,) or None
-        Where the bias is penalised, the sums of the weights of the rows; B then has the mean of the
-        features as one more column, see `penalise_bias`. None: the bias is free.
+        Where the bias is not free, the sums of the weights of the rows; B then has the mean of the
+        features as one more column, see `bind_bias`. None: the bias is free.
+    bias : {"free", "penalised", "none"}
     """
 
     map: NystromMap | None
@@ -68,6 +71,7 @@ class PrimalBatch:
     mean: Array = None
     target_mean: Array = None
     weight: FloatArray | None = None
+    bias: Bias = "free"
     _spectrum: Any = field(default=None, repr=False)
 
     @property
@@ -82,7 +86,8 @@ class PrimalBatch:
         """
         xp, W = get_namespace(self.A), self.solve_features(C, method)
         if self.weight is not None:
-            W, intercept = penalise_bias(W, self.B[..., -1], self.target_mean, self.weight, C)
+            known = (self.B[..., -1], self.target_mean, self.weight)
+            W, intercept = bind_bias(W, *known, C, self.bias)
             return W if self.map is None else xp.matmul(self.map.T, W), intercept
         coef = W if self.map is None else xp.matmul(self.map.T, W)
         fitted = xp.matmul(self.mean[:, None, None, :], coef)[:, :, 0, :]
@@ -135,10 +140,10 @@ class PrimalBatch:
         return solved
 
 
-def penalise_bias(
-    W: Array, mean: Array, target_mean: Array, weight: FloatArray, C: FloatArray
+def bind_bias(
+    W: Array, mean: Array, target_mean: Array, weight: FloatArray, C: FloatArray, bias: Bias
 ) -> tuple[Array, Array]:
-    r"""Turn solutions with a free bias into those whose bias is penalised like a weight.
+    r"""Turn solutions with a free bias into those whose bias is penalised like a weight, or none.
 
     .. math::
 
@@ -152,12 +157,15 @@ def penalise_bias(
 
         (A + I/C + \rho \mu \mu^T) w = B + \rho \mu \bar y^T, \qquad
         b = \frac{C s}{C s + 1} (\bar y - w^T \mu).
+
+    Without a bias the ridge of b is infinite: :math:`\rho = s` and b = 0.
     """
     xp = get_namespace(W)
     C = np.asarray(C, dtype=np.float64)
     mass = np.asarray(weight, dtype=np.float64)[:, None]
     put = Device(xp, device(W)).put
-    rho, share = put(mass / (C * mass + 1.0)), put(C * mass / (C * mass + 1.0))  # (v, c)
+    share = C * mass / (C * mass + 1.0) if bias == "penalised" else np.zeros_like(C * mass)
+    rho, share = put(mass * (1.0 - share)), put(share)  # (v, c)
     X, x = W[..., :-1], W[..., -1:]
     X = X + rho[:, :, None, None] * x * target_mean[:, None, None, :]
     row = mean[:, None, None, :]
@@ -169,25 +177,25 @@ def penalise_bias(
 
 
 def primal_batch(
-    training: Sequence[Moments], map: NystromMap | None, *, penalised: bool = False
+    training: Sequence[Moments], map: NystromMap | None, *, bias: Bias = "free"
 ) -> PrimalBatch:
     """Centre the moments of several training sets and carry them into feature space."""
-    parts = [centred(moments, map, penalised=penalised) for moments in training]
-    weight = np.array([moments.weight for moments in training]) if penalised else None
+    parts = [centred(moments, map, bias=bias) for moments in training]
+    weight = None if bias == "free" else np.array([moments.weight for moments in training])
     xp = get_namespace(parts[0][0])
     if len(parts) == 1:  # no copy of what may be large
         A, B, mean, target_mean = (array[None, ...] for array in parts[0])
     else:
         A, B, mean, target_mean = (xp.stack(list(column)) for column in zip(*parts, strict=True))
-    return PrimalBatch(map, A, B, mean, target_mean, weight)
+    return PrimalBatch(map, A, B, mean, target_mean, weight, bias)
 
 
 def centred(
-    moments: Moments, map: NystromMap | None, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, *, bias: Bias = "free"
 ) -> tuple[Array, Array, Array, Array]:
     """Return A, B, the mean of K(x, Z) and that of the targets.
 
-    With a penalised bias B has the mean of the features as one more column.
+    Where the bias is not free, B has the mean of the features as one more column.
     """
     if not moments.weight > 0:
         raise InvalidInputError("A training set is empty: use fewer folds or more rows.")
@@ -207,7 +215,7 @@ def centred(
     else:
         A = A - p[:, None] * (p / moments.weight)[None, :]
     B = cross - p[:, None] * target_mean[None, :]
-    if penalised:
+    if bias != "free":
         xp = get_namespace(B)
         own = mean if map is None else xp.permute_dims(map.T, (1, 0)) @ mean
         B = xp.concat([B, own[:, None]], axis=1)
@@ -245,8 +253,9 @@ class PrimalSystem:
     target_mean : array of shape (k,)
         t / s.
     weight : float or None
-        s, where the bias is penalised like a weight; B then has the mean of the features as one
-        more column, see `penalise_bias`. None: the bias is free.
+        s, where the bias is not free; B then has the mean of the features as one more column, see
+        `bind_bias`. None: the bias is free.
+    bias : {"free", "penalised", "none"}
     """
 
     map: NystromMap | None
@@ -255,6 +264,7 @@ class PrimalSystem:
     mean: FloatArray
     target_mean: FloatArray
     weight: float | None = None
+    bias: Bias = "free"
     _reduced: Any = field(default=None, repr=False)
 
     def solve(self, C: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
@@ -275,7 +285,7 @@ class PrimalSystem:
         if self.weight is not None:
             free, k = np.moveaxis(W, 1, 0)[None], k - 1
             mean, target = self.B[None, :, -1], self.target_mean[None]
-            bound, b = penalise_bias(free, mean, target, np.array([self.weight]), C)
+            bound, b = bind_bias(free, mean, target, np.array([self.weight]), C, self.bias)
             W, intercept = np.moveaxis(bound[0], 0, 1), b[0]
         coef = W
         if self.map is not None:
@@ -328,16 +338,14 @@ def _rotate(factor: FloatArray, tau: FloatArray, B: FloatArray, *, transposed: b
     return out
 
 
-def primal_system(
-    moments: Moments, map: NystromMap | None, *, penalised: bool = False
-) -> PrimalSystem:
+def primal_system(moments: Moments, map: NystromMap | None, *, bias: Bias = "free") -> PrimalSystem:
     """Centre the moments of a training set and carry them into feature space."""
-    weight = moments.weight if penalised else None
-    return PrimalSystem(map, *centred(moments, map, penalised=penalised), weight)
+    weight = None if bias == "free" else moments.weight
+    return PrimalSystem(map, *centred(moments, map, bias=bias), weight, bias)
 
 
 def solve_primal(
-    moments: Moments, map: NystromMap | None, C: float, *, penalised: bool = False
+    moments: Moments, map: NystromMap | None, C: float, *, bias: Bias = "free"
 ) -> tuple[FloatArray, FloatArray]:
     """Return the coefficients (m, k) and intercepts (k,) of one model.
 
@@ -345,7 +353,7 @@ def solve_primal(
     regularisation, with a warning.
     """
     with small_problem(moments.size):
-        paths, jitter = fold_paths([moments], map, penalised=penalised), 0.0
+        paths, jitter = fold_paths([moments], map, bias=bias), 0.0
         for _ in range(6):
             repaired = 1.0 / (1.0 / C + jitter)
             ((coefs, intercepts),) = paths.solve(np.array([repaired]), "cholesky")
@@ -433,17 +441,17 @@ def fold_paths(
     map: NystromMap | None,
     *,
     threads: int = 1,
-    penalised: bool = False,
+    bias: Bias = "free",
 ) -> FoldPaths:
     """Prepare the systems of several training sets."""
     if is_numpy(training[0].gram):
 
         def prepare(moments: Moments) -> PrimalSystem:
-            return primal_system(moments, map, penalised=penalised)
+            return primal_system(moments, map, bias=bias)
 
         operations = len(training) * len(training[0].gram) ** 3
         return FoldPaths(run_blocks(prepare, training, threads, operations=operations), threads)
-    return FoldPaths(primal_batch(training, map, penalised=penalised))
+    return FoldPaths(primal_batch(training, map, bias=bias))
 
 
 def output_errors(test: Moments, coef: Array, intercept: Array) -> FloatArray:

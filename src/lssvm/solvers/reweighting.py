@@ -1,4 +1,4 @@
-"""Huber, absolute and redescending loss, by reweighted least squares.
+"""Huber, absolute and redescending loss, and any differentiable one, by reweighted least squares.
 
 First rows in memory; then rows of the fixed-size model that are read in blocks.
 """
@@ -19,13 +19,11 @@ from lssvm._core.errors import ConvergenceWarning, NumericalWarning
 from lssvm.data import ArraySource, Block
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate, evaluate_expansion
-from lssvm.moments import Moments, NystromMap, Piece, accumulate, accumulate_stream
+from lssvm.solvers.moments import Moments, NystromMap, Piece, accumulate, accumulate_stream
 from lssvm.solvers.primal import solve_primal
+from lssvm.tasks.losses import DifferentiableLoss
 
 Model = TypeVar("Model")
-
-LOSSES = ("squared", "huber", "absolute", "weighted")
-"""The losses that the regressors know."""
 
 TOLERANCE, MAX_ITER = 1e-3, 100
 """Change of the predictions, in residual scales, and number of steps that end reweighting."""
@@ -34,6 +32,48 @@ _MAD = 1.4826  # median absolute deviation to standard deviation of a normal
 _SMALL = 1e-3  # scales below which absolute loss is a square, for the sake of the condition number
 _EXACT = 1e-10  # of the largest target: residuals of that scale are rounding
 _BEND, _END, _LEAST = 2.5, 3.0, 1e-4  # of the weights of [Suykens2002w]
+
+
+def minimise_loss(
+    solve: Callable[[FloatArray, FloatArray], tuple[Model, FloatArray]],
+    y: FloatArray,
+    start: tuple[Model, FloatArray],
+    loss: DifferentiableLoss,
+    C: float,
+    weight: FloatArray | None = None,
+    classes: bool = False,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 300,
+) -> tuple[Model, FloatArray, int]:
+    """Minimise 1/2 w'w + C sum s L(e) by steps of weighted least squares [Suykens2002, eq. (3.51)].
+
+    ``solve`` takes weights and targets. At its solution alpha = C weights (targets - fitted), and
+    w'w = alpha'fitted, for sum alpha = 0. For classes y is 1 or -1 and e = 1 - y f.
+    """
+    s = np.ones(len(y)) if weight is None else weight
+    sign = y if classes else np.ones(len(y))  # 1 - y f = y (y - f)
+    unit = float(np.std(y)) or 1.0
+    (model, fitted), best, raised, change = start, np.inf, 1.0, np.inf
+    for step in range(max_iter):
+        error = sign * (y - fitted)
+        h = raised * np.maximum(loss.curvature(error), _FLAT / unit**2)
+        targets = fitted + sign * loss.derivative(error) / h
+        found, new = solve(s * h, targets)
+        alpha = C * s * h * (targets - new)  # [Suykens2002, eq. (3.52)] where new = fitted
+        objective = 0.5 * float(alpha @ new) + C * float(s @ loss.value(sign * (y - new)))
+        if objective > best + 1e-12 * abs(best) and raised < 1e12:
+            raised *= 4.0
+            continue
+        change = float(np.sqrt(np.average((new - fitted) ** 2, weights=s))) / unit
+        model, fitted, best, raised = found, new, objective, max(1.0, raised / 2.0)
+        if change <= tol:
+            return model, fitted, step + 1
+    warn_unsettled(repr(loss), change, max_iter)
+    return model, fitted, max_iter
+
+
+_FLAT = 1e-6  # least curvature, in units of the targets
 
 
 def robust_weights(residual: FloatArray, loss: str, scale: float) -> FloatArray:
@@ -116,10 +156,11 @@ def solve_reweighted(
     Z: FloatArray,
     map: NystromMap,
     C: float,
-    loss: str,
+    loss: str | DifferentiableLoss,
     start: tuple[FloatArray, FloatArray],
     weight: FloatArray | None = None,
     *,
+    classes: bool = False,
     budget: int = 2**31,
     threads: int = 1,
     tol: float = TOLERANCE,
@@ -127,6 +168,8 @@ def solve_reweighted(
     warn: bool = True,
 ) -> tuple[FloatArray, FloatArray, int]:
     r"""Minimise :math:`\tfrac12 w^T w + \tfrac C2 \sum_i s_i L(e_i)` for one target.
+
+    L of an object is 2 L there: its squares are :math:`e^2 / 2`.
 
     The L1 remark under [DeBrabanter2010], eq. (8), which solves a quadratic programme. Reweighting
     takes one pass over the data per iteration, n m^2 operations.
@@ -138,14 +181,21 @@ def solve_reweighted(
 
     repaired: list[warnings.WarningMessage] = []
 
-    def solve(rows: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-        moments = accumulate(kernel, ArraySource(X, y, rows), Z, budget=budget, threads=threads)[0]
+    def solve(
+        rows: FloatArray, y: FloatArray = y
+    ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+        source = ArraySource(X, y.reshape(-1, 1), rows)
+        moments = accumulate(kernel, source, Z, budget=budget, threads=threads)[0]
         with warnings.catch_warnings(record=True) as caught:  # of these systems, the last tells
             warnings.simplefilter("always", NumericalWarning)
             coef, intercept = solve_primal(moments, map, C)
         repaired[:] = caught
         return (coef, intercept), predict(coef, intercept)
 
+    if isinstance(loss, DifferentiableLoss):
+        known = (start, predict(*start))
+        model, _, steps = minimise_loss(solve, y[:, 0], known, loss, C, weight, classes)
+        return *model, steps
     more: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warn": warn}
     model, _, steps = reweight(solve, y[:, 0], (start, predict(*start)), loss, weight, **more)
     for warning in repaired:

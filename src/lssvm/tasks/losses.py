@@ -1,4 +1,6 @@
-"""How held-out outputs are scored: losses of rows, and scikit-learn's scorers.
+"""How held-out outputs are scored, and losses that coefficients may minimise.
+
+First losses of rows, then scikit-learn's scorers, then losses in the place of the squares.
 
 A loss holds no data. What it compares outputs with are `Targets`: numbers, class numbers and
 weights of the same rows, wherever they are (arrays of NumPy, or of a device). Scores that differ by
@@ -9,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 
 SAME = 1e-9
 """Scores that differ by less than this part of the largest are the same, but for rounding."""
@@ -215,3 +217,161 @@ class ScorerLoss:
                 f"The scorer {self.scorer!r} cannot be used with sample weights ({error}). Use one "
                 "that takes sample_weight, or fit without weights."
             ) from error
+
+
+LOSSES = ("squared", "huber", "absolute", "weighted")
+"""The losses that the regressors know by name."""
+
+
+class DifferentiableLoss:
+    r"""A loss L in the place of the squares; subclass it for one of your own.
+
+    The model minimises :math:`\tfrac12 w^T w + C \sum_i s_i L(e_i)` (eq. (3.51) of [Suykens2002]_;
+    squares are :math:`L(e) = e^2/2`), so that :math:`\alpha_i = C s_i L'(e_i)`, eqs. (3.52)-(3.53).
+    For numbers :math:`e = y - f(x)`; for classes :math:`e = 1 - y f(x)` with y = 1 or -1, the error
+    of eq. (3.1). A regressor takes it as ``loss``; C and gamma are then tuned as those of the least
+    squares model.
+
+    Notes
+    -----
+    L has to be convex. Every step solves one least squares problem with the weights
+    :math:`h_i = L''(e_i)` and the targets :math:`f_i + L'(e_i)/h_i`; where the objective does not
+    fall, the curvature is raised and the step is taken again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.solvers import DifferentiableLoss
+    >>> class LogCosh(DifferentiableLoss):
+    ...     def value(self, error):
+    ...         return np.logaddexp(error, -error)
+    ...
+    ...     def derivative(self, error):
+    ...         return np.tanh(error)
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> y[7] = 30.0
+    >>> model = LSSVR(100.0, gamma=1.0, loss=LogCosh()).fit(X, y)
+    >>> bool(np.median(np.abs(model.predict(X) - np.sin(X[:, 0]))) < 0.1)
+    True
+    """
+
+    for_classes: ClassVar[bool | None] = None  # True: classes only; False: numbers only
+
+    def value(self, error: FloatArray) -> FloatArray:
+        """Return L of errors, element by element.
+
+        Parameters
+        ----------
+        error : array of shape (n,)
+            Errors of rows.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method 'value': write one.")
+
+    def derivative(self, error: FloatArray) -> FloatArray:
+        """Return L' of errors, element by element.
+
+        Parameters
+        ----------
+        error : array of shape (n,)
+            Errors of rows.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method 'derivative': write one.")
+
+    def curvature(self, error: FloatArray) -> FloatArray:
+        """Return L'' of errors, or another positive curvature; by default by differences.
+
+        Parameters
+        ----------
+        error : array of shape (n,)
+            Errors of rows.
+        """
+        step = 1e-5 * np.maximum(1.0, np.abs(error))
+        rise = self.derivative(error + step) - self.derivative(error - step)
+        return np.asarray(rise / (2.0 * step))
+
+
+@dataclass(frozen=True)
+class Pinball(DifferentiableLoss):
+    r"""The loss of a quantile: :math:`q e` where e > 0, :math:`(q - 1) e` where e < 0.
+
+    The model of a regressor estimates the quantile of the targets given the inputs.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        q, between 0 and 1.
+    width : float, default=1e-3
+        Errors below this size have a parabola, which makes the loss differentiable; in units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.solvers import Pinball
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> y = np.sin(X[:, 0]) + np.random.default_rng(0).normal(size=200)
+    >>> upper = LSSVR(1.0, gamma=0.3, loss=Pinball(0.9)).fit(X, y)
+    >>> bool(0.85 < np.mean(y < upper.predict(X)) < 0.95)
+    True
+    """
+
+    quantile: float = 0.5
+    width: float = 1e-3
+    for_classes: ClassVar[bool | None] = False
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.quantile < 1.0 and self.width > 0.0):
+            needed = "give a quantile between 0 and 1, and a positive width."
+            raise not_usable("Pinball", (self.quantile, self.width), needed)
+
+    def value(self, error: FloatArray) -> FloatArray:
+        """Return the loss.
+
+        Parameters
+        ----------
+        error : array of shape (n,)
+            Errors of rows.
+        """
+        size = np.abs(error)
+        near = 0.5 * (error**2 / self.width + self.width)
+        even = np.where(size < self.width, near, size)
+        return np.asarray(0.5 * even + (self.quantile - 0.5) * error)
+
+    def derivative(self, error: FloatArray) -> FloatArray:
+        """Return its derivative.
+
+        Parameters
+        ----------
+        error : array of shape (n,)
+            Errors of rows.
+        """
+        return np.asarray(0.5 * np.clip(error / self.width, -1.0, 1.0) + self.quantile - 0.5)
+
+    def curvature(self, error: FloatArray) -> FloatArray:
+        """Return the curvature of a parabola that touches the loss and lies above it.
+
+        Parameters
+        ----------
+        error : array of shape (n,)
+            Errors of rows.
+        """
+        return np.asarray(0.5 / np.maximum(np.abs(error), self.width))
+
+
+def check_loss(loss: Any, classes: bool) -> None:
+    """Refuse a loss that is not known, or not one for such targets."""
+    if isinstance(loss, DifferentiableLoss):
+        if loss.for_classes not in (None, classes):
+            needed = "classes" if loss.for_classes else "numbers as targets"
+            raise not_usable("loss", loss, f"it needs {needed}.")
+    elif loss not in (("squared",) if classes else LOSSES):
+        known = "'squared'" if classes else f"one of {LOSSES}"
+        needed = f"choose {known}, or a lssvm.solvers.DifferentiableLoss."
+        raise not_known("loss", loss, needed)
+
+
+def loss_name(loss: str | DifferentiableLoss) -> str:
+    """Return what a record calls a loss."""
+    return loss if isinstance(loss, str) else type(loss).__name__

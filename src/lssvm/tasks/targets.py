@@ -45,10 +45,10 @@ class Numbers:
         """Return the outputs that are trained on the same rows: all."""
         return [np.arange(self.n_outputs)]
 
-    def loss(self, scoring: Any, loss: str = "squared", centre: FloatArray | None = None) -> Loss:
+    def loss(self, scoring: Any, loss: Any = "squared", centre: FloatArray | None = None) -> Loss:
         """Return what tuning minimises; ``centre`` (k,) was taken off targets and outputs."""
         if scoring is None:
-            return SquaredError() if loss == "squared" else AbsoluteError()
+            return AbsoluteError() if loss in ("huber", "absolute", "weighted") else SquaredError()
         return ScorerLoss(scoring, self if centre is None else _Centred(self, centre))
 
     def predict(self, raw: FloatArray) -> FloatArray:
@@ -276,7 +276,7 @@ class Classes:
         """Return the labels of rows as scorers take them."""
         return np.asarray(self.classes[targets.labels])
 
-    def loss(self, scoring: Any, loss: str = "squared") -> Loss:
+    def loss(self, scoring: Any, loss: Any = "squared") -> Loss:
         """Return what tuning minimises."""
         return Misclassification(self.decide) if scoring is None else ScorerLoss(scoring, self)
 

@@ -1,12 +1,16 @@
-"""What is minimised to choose C and gamma, and how it is searched."""
+"""Criteria and searches that choose C and gamma."""
 
 from lssvm.data.folds import PositionFolds, PositionHoldout
-from lssvm.tuning.annealing import CoupledAnnealing
 from lssvm.tuning.circulant import CirculantSearch
-from lssvm.tuning.grid import GridSearch, ShrinkingGridSearch
 from lssvm.tuning.objective import Losses, Objective, Point
-from lssvm.tuning.path import PathSearch, make_search
 from lssvm.tuning.search import Search, Space, TuningResult
+from lssvm.tuning.searches import (
+    CoupledAnnealing,
+    GridSearch,
+    PathSearch,
+    ShrinkingGridSearch,
+    make_search,
+)
 
 __all__ = [
     "CirculantSearch",

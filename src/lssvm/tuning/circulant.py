@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,11 +15,10 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning, Stopped
 from lssvm.kernels import Kernel
 from lssvm.solvers import CirculantSolver
 from lssvm.solvers.circulant import Circulant, Lattice, check_kernel, lay_rows
-from lssvm.tuning.annealing import Box, walk_simplex
 from lssvm.tuning.dual import DualObjective
-from lssvm.tuning.grid import GridSearch
 from lssvm.tuning.objective import Losses, Objective, Predictions
 from lssvm.tuning.search import Recorder, Search, Space, TuningResult, whole
+from lssvm.tuning.searches import Box, GridSearch, walk_simplex
 from lssvm.tuning.spectral import SpectralObjective
 
 _MANY = 20  # more folds than this: rows are left out one by one in closed form
@@ -51,7 +51,8 @@ class CirculantObjective:
     kernel matrix at all. The diagonal is the same for all rows, so that leave-one-out and
     generalised cross-validation agree for a circulant matrix.
 
-    A value of C for which a circulant matrix is not positive definite has the loss infinity.
+    A value of C for which a circulant matrix is not positive definite has the loss infinity, but
+    for a solver that inverts such matrices too.
     """
 
     exact: DualObjective
@@ -98,10 +99,11 @@ class CirculantPoint:
     kernel: Kernel
     matrices: list[Circulant]
 
-    def definite(self, C: FloatArray) -> BoolArray:
-        """Say for each C (c,) whether all circulant matrices plus I/C are positive definite."""
-        shift = 1.0 / np.asarray(C, dtype=float)
-        return np.asarray(np.all([matrix.definite(shift) for matrix in self.matrices], axis=0))
+    def solvable(self, C: FloatArray) -> BoolArray:
+        """Say for each C (c,) whether all circulant matrices plus I/C can be inverted."""
+        shift, any_sign = 1.0 / np.asarray(C, dtype=float), self.objective.solver.indefinite
+        each = [matrix.solvable(shift, any_sign) for matrix in self.matrices]
+        return np.asarray(np.all(each, axis=0))
 
     def losses(self, C: FloatArray) -> Losses:
         """Return the losses of a path of C."""
@@ -120,7 +122,7 @@ class CirculantPoint:
                 places = np.arange(out.starts[part.fold], out.starts[part.fold + 1])
                 self._predict(part, beta, b, out, places)
         out = exact.combine(out)
-        out.values[~self.definite(C)] = np.inf
+        out.values[~self.solvable(C)] = np.inf
         return out
 
     def _predict(
@@ -187,7 +189,6 @@ def _solve(
 
 
 EDGE = float(np.log(4.0))  # of the first simplex: one step of the grid of [Ding2011, Section 7.2]
-FEWEST = 64  # fewer rows are searched exactly
 REACH = 1e3  # how far the refinement may go, as a factor
 
 
@@ -202,16 +203,21 @@ class CirculantSearch(Search):
         values of C over the ranges of the space; ``GridSearch.ding2011()`` is the paper's.
     refine : int, default=20
         Number of exact evaluations around the pair that was chosen; the best of them is the
-        answer, and the approximate one is kept beside it. 0 takes the approximate answer, and the
+        answer, and the approximate one is kept as well. 0 takes the approximate answer, and the
         search stores no kernel matrix.
     levels : {1, 2, 3}, default=2
         Sides of the lattice that rows are laid on.
     layout : {"sorted", "plain"}, default="sorted"
         How, see `lssvm.solvers.circulant.lay_rows`.
     wrap : {"mean", "sum", "set"}, default="mean"
-        Of the circulant matrices, see `lssvm.solvers.CirculantSolver`;
-        ``layout="plain", wrap="set"`` is the print.
-    checkpoint, on_interrupt
+        Of the circulant matrices, see `lssvm.solvers.CirculantSolver`.
+    indefinite : bool, default=False
+        Whether values of C for which a circulant matrix is not positive definite take part in
+        t-fold cross-validation, as eq. (17) prints it.
+    min_rows : int, default=64
+        Fewer rows are searched exactly from the start, without a warning: an eigendecomposition of
+        so few costs no more than the transforms. ``tuning_result_.approximate`` is then None.
+    checkpoint, on_interrupt, per_output
         Of every search, see `Search`.
 
     Notes
@@ -226,9 +232,9 @@ class CirculantSearch(Search):
     together, where steps in one of them at a time get stuck. It costs about n^3 operations per
     pair.
 
-    Rows with weights, and fewer than 64 rows, are searched exactly from the start, with a warning
-    for weights. Values of C for which a circulant matrix is not positive definite are left
-    out of the search.
+    Rows with weights, and fewer than ``min_rows`` rows, are searched exactly from the start, with a
+    warning for weights. Values of C for which a circulant matrix is not positive definite are
+    skipped by the search. `ding2011` follows the paper.
 
     Examples
     --------
@@ -247,6 +253,23 @@ class CirculantSearch(Search):
     levels: int = 2
     layout: str = "sorted"
     wrap: str = "mean"
+    indefinite: bool = False
+    min_rows: int = 64
+    name: ClassVar[str] = "circulant"
+
+    @classmethod
+    def ding2011(cls, levels: int = 2) -> CirculantSearch:
+        """Return algorithm 2 of [Ding2011]_ as printed, on the grid of its section 7.2.
+
+        Rows in their given order, eqs. (13) and (17), no exact evaluations, any number of rows.
+
+        Parameters
+        ----------
+        levels : {1, 2, 3}, default=2
+            Levels of the circulant matrices, on which the paper does not decide.
+        """
+        grid = GridSearch.ding2011()
+        return cls(grid, 0, levels, "plain", "set", indefinite=True, min_rows=0)
 
     def __post_init__(self) -> None:
         usable = whole(self.refine) and self.refine >= 0
@@ -262,7 +285,9 @@ class CirculantSearch(Search):
 
     @property
     def _solver(self) -> CirculantSolver:
-        return CirculantSolver(self.levels, self.layout, self.wrap)
+        return CirculantSolver(
+            self.levels, self.layout, self.wrap, None, self.min_rows, self.indefinite
+        )
 
     def _search(self, record: Recorder, space: Space, rng: np.random.Generator) -> None:
         gammas = space.gamma_start * np.geomspace(*space.gamma_range, num=13)
@@ -324,7 +349,7 @@ def _approximate(
             stacklevel=2,
         )
         return None
-    if objective.system.n < FEWEST:
+    if objective.system.n < solver.min_rows:
         return None
     if isinstance(objective, SpectralObjective):
         return replace(objective, solver=solver)

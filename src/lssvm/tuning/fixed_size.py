@@ -28,13 +28,13 @@ from lssvm._core.arrays import (
 )
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.base import AnyFolds, Expansion, FoldModels
+from lssvm.backends.host import AnyFolds, Expansion, FoldModels
 from lssvm.backends.rows import Training
 from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments, NystromMap, nystrom_map
-from lssvm.moments.moments import FoldMoments
+from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map
 from lssvm.solvers.primal import (
+    Bias,
     FoldPaths,
     fold_paths,
     leave_out_predictions,
@@ -57,7 +57,7 @@ class FixedSizeObjective:
     task: Classes | None = None
     C_grid: FloatArray | None = None
     method: str = "auto"
-    penalised: bool = False
+    bias: Bias = "free"
 
     @cached_property
     def leave_out(self) -> bool:
@@ -171,7 +171,7 @@ class FixedSizePoint:
         folds, ask = range(features.n_folds), self.objective
         training = {v: features.training(v, columns) for v in folds}
         known = {v: part for v, part in training.items() if part.n > 0}
-        paths = fold_paths(list(known.values()), None, penalised=ask.penalised)
+        paths = fold_paths(list(known.values()), None, bias=ask.bias)
         solved = dict(zip(known, paths.solve(C, ask.method), strict=True))
         return [features.testing(v, columns) for v in folds], solved
 
@@ -207,7 +207,7 @@ class FixedSizePoint:
     def _folds(self, columns: IntArray) -> FoldPaths:
         if self._paths is None:
             training = [self.moments.training(v, columns) for v in range(self.moments.n_folds)]
-            more: dict[str, Any] = {"penalised": self.objective.penalised}
+            more: dict[str, Any] = {"bias": self.objective.bias}
             self._paths = fold_paths(training, self.map, threads=self.rows.backend.threads, **more)
         return self._paths
 
@@ -395,8 +395,8 @@ def untested_output(output: int) -> InvalidInputError:
     """Return the error of a problem that is to be tuned by itself, and is in no fold."""
     return InvalidInputError(
         f"cv has no rows of the binary problem of output {output} both to train on and to test, so "
-        "that tuning='separate' cannot choose its C: use tuning='joint', or folds with rows of "
-        "every class."
+        "that a search with per_output=True cannot choose its C: use per_output=False, or folds "
+        "with rows of every class."
     )
 
 

@@ -154,7 +154,7 @@ class Point(Protocol):
 
 
 class Objective(Protocol):
-    """What is minimised.
+    """A criterion that a search minimises.
 
     Examples
     --------

@@ -256,7 +256,7 @@ class FixedRelevance:
         \tilde y_{ij} \Big),
 
     bars for derivatives of L: the first pass over the rows gives the value, the second the
-    gradient. :math:`\tilde K_{ZZ}` has the cut-off of `lssvm.moments.nystrom_map` added to its
+    gradient. :math:`\tilde K_{ZZ}` has the cut-off of `nystrom_map` added to its
     diagonal instead of directions dropped, so that L is smooth. With all rows as prototypes it is
     `DualRelevance` up to that and a constant.
 

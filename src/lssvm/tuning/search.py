@@ -31,7 +31,7 @@ from lssvm.tuning.objective import Losses, Objective, Point
 
 @dataclass(frozen=True)
 class Space:
-    """What is tuned, and where.
+    """The parameters that are tuned, and their ranges.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Space:
     gamma_range : (float, float), default=(1e-4, 1e4)
         Smallest and largest kernel parameter, as factors of ``gamma_start``.
     counted_rows : int or None, default=None
-        Says that losses are minus a rate p counted over this many rows (an accuracy). In the final
+        If given, losses are minus a rate p counted over this many rows (an accuracy). In the final
         choice rates within half a standard error, sqrt(p (1 - p) / rows) / 2, of the best one then
         count as equal, and the smooth tie loss decides between them.
 
@@ -119,7 +119,7 @@ class Space:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What every search returns.
+    """The result of a search.
 
     Attributes
     ----------
@@ -559,6 +559,10 @@ class Search(ABC):
     on_interrupt : {"raise", "keep"}, default="raise"
         What Ctrl-C does: it ends the fit with a KeyboardInterrupt, as in any library, or the search
         with the best pair so far.
+    per_output : bool, default=False
+        Whether every output, or binary problem of a code, is searched by itself and has its own
+        pair (eq. (3.13) of [Suykens2002]_, section 8 of [DeBrabanter2010]_), by its own error or,
+        with ``scoring="neg_mean_squared_error"``, by the squared error of its targets.
 
     Examples
     --------
@@ -569,6 +573,9 @@ class Search(ABC):
 
     checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False, compare=False)
     on_interrupt: str = field(default="raise", repr=False, compare=False)
+    per_output: bool = field(default=False, repr=False)
+    name: ClassVar[str] = ""
+    """The string that stands for the search with its default settings; empty: there is none."""
     stochastic: ClassVar[bool] = False
     """Whether the search draws random numbers."""
 
@@ -593,7 +600,7 @@ class Search(ABC):
         objective : Objective
             What is minimised.
         space : Space
-            What is tuned, and where.
+            The parameters that are tuned, and their ranges.
         random_state : int, Generator, RandomState or None, default=None
             Seed of the annealing; the other searches draw nothing.
         on_event : callable or None, default=None

@@ -35,10 +35,10 @@ from lssvm._core.arrays import Array, BoolArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.folds import Folds, assign_folds
 from lssvm.kernels import Kernel
-from lssvm.moments import Moments
 from lssvm.solvers import CirculantSolver, DualSystem
 from lssvm.solvers.circulant import Circulant, Lattice, lay_rows
 from lssvm.solvers.exact import EigenState, eigen_state
+from lssvm.solvers.moments import Moments
 from lssvm.solvers.primal import primal_system
 from lssvm.tasks import Loss, SquaredError, Targets
 from lssvm.tuning.dual import DualObjective

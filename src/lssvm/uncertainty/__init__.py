@@ -1,6 +1,5 @@
 """Error bars, intervals and probabilities from what a fit already has."""
 
-from lssvm.uncertainty.calibration import Calibrator, Isotonic, Sigmoid, fit_calibrator, fit_sigmoid
 from lssvm.uncertainty.posterior import (
     DualPosterior,
     Evidence,
@@ -11,15 +10,20 @@ from lssvm.uncertainty.posterior import (
     log_gamma_slope,
 )
 from lssvm.uncertainty.probabilities import (
+    Calibrator,
+    Isotonic,
     OutOfFold,
     Probabilities,
     Residuals,
+    Sigmoid,
     agree_with,
     calibrate,
     check_coverage,
     conformal_quantile,
     couple_pairs,
+    fit_calibrator,
     fit_sharpness,
+    fit_sigmoid,
     scaled_residuals,
     sharpened,
 )

@@ -18,10 +18,10 @@ from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray, float_rows
 from lssvm._core.blocks import block_rows, require, run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.kernels import RBF, Kernel, Laplacian, Matern, Polynomial
-from lssvm.moments import Moments, NystromMap
 from lssvm.solvers import Cholesky, DualSystem
 from lssvm.solvers.base import eliminate_bias
 from lssvm.solvers.exact import CholeskyState, EigenState
+from lssvm.solvers.moments import Moments, NystromMap
 from lssvm.solvers.primal import primal_system
 
 

@@ -298,7 +298,7 @@ def nystrom_map(
     [DeBrabanter2010], eq. (5). The printed map divides by the square root of every eigenvalue.
     The gram :math:`G = K_{nm}^T K_{nm}` that it is applied to carries a rounding error of about
     :math:`\epsilon n / 10` in every direction (once near-constant kernels are shifted, see
-    `lssvm.moments.Moments`), which becomes :math:`\epsilon n / (10 \lambda)` after the map,
+    `lssvm.solvers.moments.Moments`), which becomes :math:`\epsilon n / (10 \lambda)` after the map,
     while the signal in a direction of eigenvalue :math:`\lambda` is about
     :math:`(n / m) \lambda` (G is about (n/m) K^2 where the prototypes represent the rows). The
     default keeps the directions whose signal exceeds the error,
