@@ -496,15 +496,19 @@ class TestEveryIngredientOff:
         names = labels if classes == 3 else np.where(y > 0, "yes", "no")
         model = LSSVMClassifier("fast", **ONE).fit(X, names)
         setting, prepared = self.setting(model)
-        plain = LSSVC(multiclass="ova", **setting).fit(prepared(X), names)
+        some = model.classes_ if classes == 3 else model.classes_[1:]
+        plain = [
+            LSSVC(**setting).fit(prepared(X), names == one).decision_function(prepared(new))
+            for one in some
+        ]
         # Scaled and shifted to log-odds, by one scale for all classes.
-        weight, offset = model.record_.members[0].weight, model.record_.offset
-        expected = weight * plain.decision_function(prepared(new)).reshape(300, -1) + offset
-        np.testing.assert_allclose(
-            model.decision_function(new).reshape(300, -1), expected, atol=1e-7
-        )
+        expected = model.record_.members[0].weight * np.transpose(plain) + model.record_.offset
+        found = model.record_.outputs({"standardised": prepared(new)})
+        np.testing.assert_allclose(found, expected, atol=1e-7)
+        if classes == 2:
+            np.testing.assert_array_equal(model.decision_function(new), found[:, 0])
         number = (expected[:, 0] > 0).astype(int) if classes == 2 else expected.argmax(axis=1)
-        np.testing.assert_array_equal(model.predict(new), plain.classes_[number])
+        np.testing.assert_array_equal(model.predict(new), model.classes_[number])
 
 
 @pytest.mark.parametrize(
@@ -530,9 +534,10 @@ def test_weights_of_classes_that_cannot_be_used(given, match):
 
 
 @pytest.mark.parametrize(
-    ("n", "n_jobs", "threads"), [(120, 2, 1), (2100, 1, 1), (2100, 2, 2), (2600, 2, 1)]
+    ("n", "n_jobs", "threads"), [(120, 2, 1), (600, 1, 1), (600, 2, 2), (2600, 2, 1)]
 )
-def test_only_one_exact_model_of_many_rows_uses_threads_of_blas(n, n_jobs, threads):
+def test_only_one_exact_model_of_many_rows_uses_threads_of_blas(n, n_jobs, threads, monkeypatch):
+    monkeypatch.setattr("lssvm.estimators.table_model._FEW_ROWS", 500)
     X = np.random.default_rng(0).normal(size=(n, 3))
     seen = []
 
@@ -542,7 +547,7 @@ def test_only_one_exact_model_of_many_rows_uses_threads_of_blas(n, n_jobs, threa
             raise Stopped
 
     with threadpool_limits(2, "blas"), listening(look):
-        LSSVMRegressor("fast", n_jobs=n_jobs, time_limit=2).fit(X, np.sin(X[:, 0]))
+        LSSVMRegressor("fast", **{**ONE, "n_jobs": n_jobs}).fit(X, np.sin(X[:, 0]))
         after = {b["num_threads"] for b in threadpool_info() if b["user_api"] == "blas"}
     assert set(seen) == {threads}
     assert after == {2}
