@@ -6,11 +6,24 @@ import numpy as np
 import pytest
 
 from lssvm._core.errors import Stopped
-from lssvm.fitting import Configuration, Interrupted, Problem, TableSettings, fit_table
+from lssvm.fitting import (
+    Configuration,
+    Interrupted,
+    Member,
+    Problem,
+    TableSettings,
+    fit_table,
+)
 from lssvm.fitting.clock import Clock
 from lssvm.fitting.problem import deal, sample_rows
+from lssvm.fitting.stacking import fit_stack
+from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_idle, worth_fitting
+from lssvm.fitting.table_prototypes import expansion
+from lssvm.fitting.table_work import Candidate, Work
+from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import HostParts, Rows, fit_leaf
+from lssvm.kernels.warp import Warp
+from lssvm.local import HostParts, Rows, Setting, fit_leaf, grow_tree
 
 
 def quiet(event):
@@ -135,7 +148,10 @@ class Ticking:
 
 TWO = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))
 QUICK = {
-    "small": (problem(60), TableSettings.preset("fast", configurations=TWO, screened=60, rounds=1)),
+    "small": (
+        problem(60, d=8, noise=0.02),
+        TableSettings.preset("fast", configurations=TWO, screened=60, rounds=1),
+    ),
     "large": (
         problem(2500),
         TableSettings.preset(
@@ -267,25 +283,162 @@ def test_fast_fits_at_most_two_configurations():
         assert sum(t.stage == "all rows" for t in fit.trials) <= 2 and len(fit.trials) == 6
 
 
-class Fast(HostParts):
-    """Threads that say they are eight times as fast."""
-
-    speed = 8.0
+ROWS = 1_000_000  # that costs are counted for
+RBF = Configuration("standardised", "rbf")
 
 
-def test_part_size_follows_costs_and_limits():
-    train = problem(2600)
-    sizes = [
-        choose_part_size(
-            train.n, train.Y.shape[1], 3, TableSettings(operations=o, largest=4000), Clock()
-        )
-        for o in (1e9, 1e11, 1e12, 1e15)
+def smooth_or_noise(n, smooth):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6))
+    y = np.sin(1.5 * X[:, 0]) + X[:, 1] * X[:, 2] if smooth else rng.normal(size=n)
+    y = y + 0.02 * rng.normal(size=n)
+    return Problem({"standardised": X}, (y / y.std())[:, None], np.ones(n))
+
+
+def make_work(p, clock=None, scorer=None, **settings):
+    folds = deal(p, 5, np.random.default_rng(0))
+    return Work(p, TableSettings(**settings), clock or Clock(), scorer, folds, quiet)
+
+
+def leaf_size(smooth, clock=None, n_rows=ROWS, **settings):
+    """Return the size of leaves of 1,200 rows, and the steps to it."""
+    work = make_work(
+        smooth_or_noise(1200, smooth), clock, **{"learned_leaf": 150, "largest": 5000} | settings
+    )
+    setting = Setting(100.0, 0.05) if smooth else Setting(0.01, 0.05)
+    size, _ = choose_leaf_size(work, Candidate(RBF, setting, 1.0, 0.0), n_rows)
+    assert {step.stage for step in work.steps} <= {"leaf size"}
+    return size, work.steps
+
+
+def test_leaves_are_doubled_while_that_is_worth_its_cost():
+    sizes = {smooth: leaf_size(smooth, gain=0.05) for smooth in (True, False)}
+    assert sizes[True][0] >= 1200 and sizes[False][0] <= 300
+    for size, steps in sizes.values():
+        taken = [step for step in steps if step.taken]
+        assert size == 150 * 2 ** len(taken)
+        assert all(step.gain > 0.05 * max(step.cost, 0.02) for step in taken)
+        costs = [step.cost for step in steps]
+        assert costs == sorted(costs)
+        for step in steps[len(taken) :]:
+            assert step.gain <= 0.05 * step.cost or size > 2500
+
+
+def test_a_preset_that_wants_more_for_its_time_stops_earlier():
+    sizes = [leaf_size(True, gain=gain, largest=1300)[0] for gain in (0.005, 0.5, 5.0, 1e3)]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] == 1200 and sizes[-1] == 150
+    assert len(set(sizes)) > 2
+    gains = [TableSettings.preset(name).gain for name in ("fast", "balanced", "best")]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_limits_of_leaves():
+    assert leaf_size(True, largest=400)[0] == 300
+    assert leaf_size(True, leaf_size=77) == (77, [])
+    assert leaf_size(True, leaf_size=770, largest=400)[0] == 400
+    assert leaf_size(True, n_rows=1200) == (1200, [])  # one exact model
+    assert leaf_size(True, n_rows=1200, gain=0.02)[0] <= 1200
+
+
+def test_a_time_limit_shortens_the_doubling():
+    slow, quick = (Clock(10.0, lambda: 0.0) for _ in range(2))
+    slow.measured(ROWS * 200.0**2, 10.0)  # half of the limit solves leaves of 170 rows
+    quick.measured(1e30, 10.0)
+    assert leaf_size(True, slow, largest=700)[0] == 150
+    assert leaf_size(True, quick, largest=700)[0] == leaf_size(True, largest=700)[0] == 600
+
+
+def test_an_engine_that_is_faster_may_spend_more():
+    class Fast(HostParts):
+        speed = 1e4
+
+    slow, fast = (
+        leaf_size(True, gain=5.0, largest=1300, engine=e)[0] for e in (HostParts(), Fast())
+    )
+    assert slow < fast
+
+
+def test_the_gain_of_a_size_is_that_of_leave_one_out_errors():
+    p = smooth_or_noise(400, True)
+    work, start = make_work(p), Setting(100.0, 0.05)
+    rows = p.rows("standardised")
+    gain, setting = gain_of_size(work, rows, "sqeuclidean", start, 400)
+    halves = [rows.take(m) for m in grow_tree(rows.X, 200).members(rows.X)]
+    first = fit_leaf(halves[0], "sqeuclidean", start, tries=2)
+    second = fit_leaf(halves[1], "sqeuclidean", first.setting)
+    whole = fit_leaf(rows, "sqeuclidean", start, tries=2)
+    assert setting == whole.setting
+    assert gain == pytest.approx(1.0 - whole.error / np.mean([first.error, second.error]), rel=1e-3)
+
+
+def candidates_of(p, outputs):
+    """Return candidates with these held-out outputs of every other row."""
+    rows = np.arange(0, p.n, 2)
+    kinds = [Configuration("standardised", name) for name in ("rbf", "exponential", "laplacian")]
+    some = {"error": 1.0, "seconds": 0.0, "rows": rows, "stage": "metric"}
+    return [
+        Candidate(kind, Setting(1.0, 1.0), outputs=F[rows], **some)
+        for kind, F in zip(kinds, outputs, strict=True)
     ]
-    assert sizes == sorted(sizes) and sizes[0] == 500 and sizes[-1] == 4000
-    fast = TableSettings(operations=1.0, engine=Fast())  # larger parts than on one thread, at least
-    assert choose_part_size(train.n, train.Y.shape[1], 3, fast, Clock()) == 1000
-    given = TableSettings(part_size=77)
-    assert choose_part_size(train.n, train.Y.shape[1], 3, given, Clock()) == 77
+
+
+def test_configurations_are_fitted_where_the_stack_gains_enough():
+    p = smooth_or_noise(1200, True)
+    e = 0.3 * np.random.default_rng(1).normal(size=(3, 1200, 1))
+    different = candidates_of(p, 0.9 * (p.Y + e))
+    same = candidates_of(p, 0.9 * (p.Y + e[[0, 0, 0]]))
+    for found, cost, count in ((different, 1.0, 3), (different, 1e6, 1), (same, 1.0, 1)):
+        work = make_work(p)
+        assert len(worth_fitting(work, found, cost)) == count
+        assert [step.taken for step in work.steps][: count - 1] == [True] * (count - 1)
+        assert all(step.stage == "configurations" for step in work.steps)
+    late = make_work(p, Clock(0.0))
+    assert worth_fitting(late, different, 1.0) == different[:1]
+
+
+def test_members_that_add_nothing_are_left_out():
+    p = smooth_or_noise(600, True)
+    e = np.random.default_rng(1).normal(size=(3, 600, 1))
+    outputs = p.Y + 0.3 * e * np.array([1.0, 1.0, 8.0])[:, None, None]
+    found = candidates_of(p, outputs)
+    stack = fit_stack(outputs, p.Y, p.weight)
+    assert 0 < stack.weights[2] < 0.1
+
+    def kept(gain, found):
+        return without_idle(make_work(p, gain=gain), stack, found, outputs).tolist()
+
+    assert kept(1e-6, found) == [True, True, True]
+    assert kept(0.05, found) == [True, True, False]
+    assert sum(kept(1e6, found)) == 1
+    # Leaves keep the rows that prototypes were made of: the last of them stays.
+    prototypes = [replace(c, stage="prototypes") for c in found]
+    for i in range(3):
+        some = [found[j] if i == j else prototypes[j] for j in range(3)]
+        assert kept(1e6, some)[i]
+
+
+def test_the_same_seed_takes_the_same_steps():
+    few = {"configurations": TWO, "learned_leaf": 100, "largest": 300, "n_prototypes": 0}
+    settings = replace(LARGE, leaf_size=None, rounds=1, gain=0.02, **few)
+    p = problem(2600)
+    fits = [fit_table(p, replace(settings, seed=s), Clock(), quiet) for s in (3, 3, 4)]
+    steps = [[(s.what, s.gain, s.cost, s.taken) for s in fit.spent] for fit in fits]
+    assert repr(steps[0]) == repr(steps[1]) != repr(steps[2])
+    outputs = [fit.outputs(p.inputs) for fit in fits]
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert np.abs(outputs[0] - outputs[2]).max() > 0.0
+    stages = {step.stage for step in fits[0].spent}
+    assert stages >= {"screening", "metric", "leaf size", "all rows"}
+
+
+def test_members_with_a_metric_and_with_a_warp_are_told_apart():
+    """Prototypes of one are not those of the other, though configuration and rounds are equal."""
+    leaf = fit_leaf(Rows(np.ones((2, 1)), np.ones((2, 1)), np.ones(2)), "euclidean", Setting(1, 1))
+    model = expansion("euclidean", leaf.rows.X, leaf.fit.coef, np.zeros(1), leaf.setting, 0.0)
+    knots = np.array([[0.0, 1.0]])
+    metric, warp = Metric(np.ones(1)), Metric(None, Warp(knots, 2.0 * knots))
+    a, b = (Member(RBF, model, one, 2) for one in (metric, warp))
+    assert a.is_of(a) and a.is_of(replace(a, beside=True)) and not a.is_of(b)
 
 
 def test_samples_and_folds_keep_classes_and_groups():
