@@ -679,8 +679,6 @@ def _summary(fit: TableFit, n_rows: int) -> str:
             name += f", metric of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
         if trial.stage == "prototypes":
             name += ", prototypes"
-        share = (
-            f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
-        )
+        share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
     return "\n".join(lines)
