@@ -155,9 +155,11 @@ class LevelEncoding:
 
     @staticmethod
     def _place(level: str, place: dict[str, int]) -> int:
-        """Return the place of a level; 1 is also 1.0, as models of version 0.2 have it."""
-        found = place.get(level, -2)
-        return place.get(f"{level}.0", -2) if found < 0 and level.lstrip("-").isdigit() else found
+        """Return the place of a level; 1 is also 1.0: numbers beside a missing value are floats."""
+        whole = level.removesuffix(".0")
+        number = level not in place and whole.lstrip("-").isdigit()
+        other = f"{level}.0" if whole == level else whole
+        return place.get(other if number else level, -2)
 
     def place_of(self, level: str) -> int:
         """Return the place of a level; -2: it is not among them."""
