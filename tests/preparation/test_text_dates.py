@@ -134,6 +134,7 @@ def test_months_are_their_first_day():
     assert "week" not in preparation.report_["done"][0]
 
 
+@pytest.mark.filterwarnings("ignore::lssvm._core.errors.ColumnWarning")
 @pytest.mark.parametrize("dtype", [int, float, str])
 def test_numbers_of_eight_digits_are_dates(dtype):
     days = np.datetime64("2024-01-01") + 7 * np.arange(60)

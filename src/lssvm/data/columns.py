@@ -484,6 +484,8 @@ def _from_objects(name: str, values: list[Any]) -> RawColumn:
         return RawColumn(name, "number", _as_floats(values))
     if all(issubclass(t, datetime.date | np.datetime64) for t in types):
         return _from_date_objects(name, values)
+    if types == {datetime.time}:
+        return category_column(name, values).as_time_of_day() or category_column(name, values)
     if all(issubclass(t, datetime.timedelta | np.timedelta64) for t in types):
         return RawColumn(name, "duration", np.array(values, dtype="timedelta64[us]") / DAY)
     raise _mixture(name, values, types)

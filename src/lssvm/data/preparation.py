@@ -201,6 +201,19 @@ class PreparedTable:
         zones = {n: e.zone for n, e in encodings if isinstance(e, DateEncoding)}
         return self._as_trained(read_table(X, self.used, zones))
 
+    def with_dates(self, table: RawTable) -> RawTable:
+        """Return all columns, those that were dates or durations in training as such."""
+        trained = {column.name: column for column in self.columns}
+        if not (self.named and table.named):
+            trained = dict(zip(table.names, self.columns, strict=False))
+        columns = tuple(
+            _as_trained(trained[column.name], column)
+            if column.name in trained and trained[column.name].kind in ("date", "duration")
+            else column
+            for column in table.columns
+        )
+        return RawTable(columns, table.named, table.n_rows)
+
     def used_columns(self, table: RawTable) -> RawTable:
         """Return the used ones of all columns of a table, as `transform` takes them.
 

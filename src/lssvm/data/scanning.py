@@ -571,9 +571,9 @@ def scan(
     data : str, path, list of paths, array, data frame, Arrow table, Dask collection or RowSource
         A file, a folder of files, or a pattern such as ``"flights/*.parquet"``; files are read in
         the order of their names. By their endings: Parquet (.parquet, .pq), Arrow and Feather
-        (.arrow, .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
-        .svmlight), NumPy (.npy, mapped into memory); read as a whole are the first sheet of
-        workbooks (.xlsx, .xls, .xlsb, .ods) and JSON lines (.jsonl, .ndjson). Arrays and memory
+        (.arrow, .feather, .ipc), CSV with a header line (.csv, .tsv, .txt), LIBSVM text (.svm,
+        .libsvm, .svmlight), NumPy (.npy, mapped into memory); read as a whole are the first sheet
+        of workbooks (.xlsx, .xls, .xlsb, .ods) and JSON lines (.jsonl, .ndjson). Arrays and memory
         maps of shape (n, d), data frames and Arrow tables, and objects with ``n_rows``,
         ``n_targets`` and ``read(slice)`` (`RowSource`) are read where they are. Dask arrays and
         data frames are passed over where their partitions are.
