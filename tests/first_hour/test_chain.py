@@ -87,7 +87,7 @@ def test_orders_that_cannot_be_used(tmp_path):
         (("--ordered", "size"), "give COLUMN=LOW,...,HIGH"),
         (("--ordered", "length=S,M"), "names the columns"),
         (("--ordered", "size=S,M"), "has the level 'L'"),
-        (("--ordered", "size=S,M,L", "--model", "fixed-size"), "no option of the fixed-size model"),
+        (("--ordered", "size=S,M,L", "--model", "fixed-size"), "option of the fixed-size model"),
     ):
         answer = lssvm("train", str(data), "-t", "y", "-o", str(tmp_path / "m.lssvm"), *words)
         assert answer.code == 2 and error in answer.err

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError
-from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, is_missing, read_table
+from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates, read_text
 from lssvm.data.encodings import (
     CYCLES,
@@ -37,6 +37,7 @@ from lssvm.data.encodings import (
     learn_target_encoding,
     out_of_fold,
     phase,
+    read_targets,
 )
 from lssvm.data.folds import assign_folds, splitter_folds
 
@@ -490,84 +491,6 @@ DROPPED = "dropped"
 
 NAMED = "drop= names it"
 """Why a column is dropped that the user names."""
-
-FEW_CLASSES = 50
-"""Whole numbers with at most so many different values are classes, unless told otherwise."""
-
-
-def read_targets(y: Any, n_rows: int, kind: str, counted: BoolArray) -> Targets:
-    """Return y as numbers.
-
-    Parameters
-    ----------
-    y : array of shape (n,) or (n, k)
-    n_rows : int
-    kind : {"auto", "classes", "numbers"}
-        "auto": text, booleans and whole numbers with at most 50 different values are classes.
-    counted : bool array of shape (n,)
-        The rows of positive weight; classes that no such row has do not exist.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data.preparation import read_targets
-    >>> read_targets(["no", "yes", "no"], 3, "auto", np.ones(3, dtype=bool)).values.ravel().tolist()
-    [0.0, 1.0, 0.0]
-    """
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim not in (1, 2) or len(labels) != n_rows:
-        raise InvalidInputError(
-            f"y has shape {labels.shape} but X has {n_rows} rows: give one target for each row."
-        )
-    if labels.dtype.kind in "OUT" and any(is_missing(v) for v in set(labels.ravel().tolist())):
-        raise InvalidInputError("y has missing values: leave out the rows without a target.")
-    if kind == "auto":
-        kind = "classes" if _looks_like_classes(labels[counted]) else "numbers"
-    if kind == "numbers":
-        return _numeric_targets(labels)
-    if labels.ndim == 2:
-        raise InvalidInputError(
-            f"y has shape {labels.shape}, but classes are given in one column: give shape "
-            f"({n_rows},)."
-        )
-    if labels.dtype == object:
-        labels = labels.astype(str)
-    classes = np.unique(labels[counted])
-    if len(classes) < 2:
-        return Targets(np.zeros((n_rows, 0)), ())
-    values = (labels[:, None] == classes[None, 1:]).astype(np.float64)
-    return Targets(values, tuple(f":target={label}" for label in classes[1:].tolist()))
-
-
-def _looks_like_classes(labels: AnyArray) -> bool:
-    if labels.ndim == 2:
-        return False
-    if labels.dtype.kind not in "iuf":
-        return not (labels.dtype == object and all(isinstance(v, int | float) for v in labels))
-    with np.errstate(invalid="ignore"):
-        whole = bool(np.all(labels == np.floor(labels)))
-    return whole and len(np.unique(labels)) <= FEW_CLASSES
-
-
-def _numeric_targets(labels: AnyArray) -> Targets:
-    try:
-        values = labels.astype(np.float64).reshape(len(labels), -1)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"y has values that are no numbers ({error}): give numbers, or target='classes'."
-        ) from error
-    if not np.all(np.isfinite(values)):
-        raise InvalidInputError(
-            "y has NaN or infinite values: leave out the rows without a target."
-        )
-    k = values.shape[1]
-    values = values - values.mean(
-        axis=0
-    )  # effects are differences: nothing is to cancel in squares
-    return Targets(values, tuple(":target" + ("" if k == 1 else str(j)) for j in range(k)))
-
 
 FEW_ROWS = 20
 """Text that is different in each of fewer rows than these may still be a category."""

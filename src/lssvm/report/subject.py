@@ -272,9 +272,8 @@ class SampledRows:
         record = table_record(estimator)
         if record is not None and record.context is not None:  # text that was dates in training
             table = record.context.any_prepared.with_dates(block.table(schema))
-            more = {"target": block.target, "weight": block.weight, "places": block.places}
-            block, schema = _read_typed(table)
-            block = replace(block, **more)
+            typed, schema = _read_typed(table)
+            block = replace(block, numbers=typed.numbers, texts=typed.texts)
         check_rows(block)
         if block.weight is not None:
             used = np.flatnonzero(block.weight > 0)
