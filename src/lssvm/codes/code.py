@@ -113,8 +113,8 @@ class Coding:
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
         pair +t1 and -t2 of eq. (3.23). Greedy models have the first.
     threshold : {"zero", "cv"}, default="zero"
-        Where an output changes from one class to the other. "cv" moves it, for each binary problem
-        of a fixed-size model, to where the out-of-fold outputs of the tuning make the fewest errors
+        Threshold between the two classes of a binary problem. "cv" chooses, for each problem of a
+        fixed-size model, the one with the fewest errors of the out-of-fold outputs of the tuning
         (it needs a tuned C or gamma, folds of several rows, calibration and no reduction); this
         helps where the classes have different shapes or sizes.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
@@ -476,8 +476,8 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
     name : str, array-like of shape (k, n_problems) or Code
         "ovo" is `one_vs_one`, "ova" is `one_vs_all`, "moc" is `minimum_output`, "moc-counting" the
         same by binary counting (``balanced=False``) and "ecoc" is `error_correcting`. "auto" is
-        one-vs-one for up to 10 classes and one-vs-all for more (classifiers that are asked for
-        "auto" then try both on a sample). An array is checked as in `Code`.
+        one-vs-one for up to 10 classes and one-vs-all for more (classifiers with "auto" then
+        compare both on a sample). An array is checked as in `Code`.
     k : int
         Number of classes, at least 2. With two classes every name gives the one column [-1, +1].
     random_state : int, Generator, RandomState or None, default=None

@@ -564,7 +564,7 @@ def scan(
 ) -> Scan:
     r"""Describe a data set that models read in blocks; it need not fit in memory.
 
-    Nothing is read but what the columns are called, until somebody passes over it.
+    Only the names of the columns are read until a model uses the data.
 
     Parameters
     ----------
@@ -591,8 +591,8 @@ def scan(
     standardise : bool, default=True
         Bring columns of numbers to mean 0 and variance 1, which takes the first pass of a fit.
     missing : {"refuse", "impute"}, default="refuse"
-        What to do with missing values in features: an error that names file, row and column, or
-        the column's mean (a category of its own for text).
+        What to do with missing values in features: an error that names file, row and column, or the
+        column's mean (a separate category for text).
     max_categories : int, default=64
         Columns of text become one column of 0 and 1 for each of their strings; a column with more
         strings than this is an error.

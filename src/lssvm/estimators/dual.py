@@ -60,7 +60,7 @@ class LSSVC(KernelClassifier):
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
         one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
         of one-vs-all, minimum output coding and error-correcting codes are columns of one solve.
-        A `lssvm.codes.Coding` also says how outputs are decoded, which targets the problems have
+        A `lssvm.codes.Coding` also sets how outputs are decoded, which targets the problems have
         and how probabilities are calibrated.
     class_weight : dict, "balanced" or None, default=None
         Factors of the weights of the rows of each class. "balanced", like Fisher's
@@ -313,7 +313,7 @@ class LSSVR(KernelRegressor):
     reduction_path_ : list
         What the reduction did, one record per group of outputs.
     noise_variance_ : float or array of shape (n_outputs,)
-        Estimated variance of the noise; computed when first asked for.
+        Estimated variance of the noise; computed on first use.
     n_features_in_ : int
     feature_names_in_ : array
         When X had column names.

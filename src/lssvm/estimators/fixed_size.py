@@ -233,8 +233,8 @@ class FixedSizeLSSVC(KernelClassifier):
     ``targets="fisher"``. Everything is computed in float64.
 
     A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
-    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
-    probabilities and depends on the order of the rows (not so with given prototypes).
+    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities and
+    depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------
@@ -308,8 +308,7 @@ class FixedSizeLSSVC(KernelClassifier):
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are held out together, in tuning and in calibration; a splitter given as
-            ``cv`` gets them too. Not with a
-            scan, whose rows are dealt one by one.
+            ``cv`` gets them too. Not with a scan, whose rows are assigned one by one.
 
         Returns
         -------
@@ -338,7 +337,7 @@ class FixedSizeLSSVC(KernelClassifier):
         classes : array-like, optional
             All labels, at the first call; some may come with later rows where all problems share
             their rows (multiclass "auto", "ova", "moc" or "ecoc", without balanced class weights
-            and Fisher's targets). At later calls only compared with those that the model knows.
+            and Fisher's targets). Later calls only compare them with the known classes.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
 
@@ -590,7 +589,7 @@ class FixedSizeLSSVR(KernelRegressor):
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
     noise_variance_ : float or array of shape (n_outputs,)
-        Estimated variance of the noise; computed when first asked for.
+        Estimated variance of the noise; computed on first use.
     n_iter_ : int
         Reweightings (0 for squared loss); with conjugate gradients their iterations.
     preparation_ : Preparation
@@ -611,8 +610,8 @@ class FixedSizeLSSVR(KernelRegressor):
     computed in float64.
 
     A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
-    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
-    probabilities and depends on the order of the rows (not so with given prototypes).
+    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities and
+    depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------
@@ -683,8 +682,7 @@ class FixedSizeLSSVR(KernelRegressor):
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are held out together, in tuning and in calibration; a splitter given as
-            ``cv`` gets them too. Not with a
-            scan, whose rows are dealt one by one.
+            ``cv`` gets them too. Not with a scan, whose rows are assigned one by one.
 
         Returns
         -------

@@ -538,9 +538,9 @@ class TableModel(BaseEstimator):
         n_background : int, default=100
             Background rows at most; time grows with them.
         n_permutations : int, default=10
-            Orders of the columns for every row and background row, where values are sampled.
+            Orders of the columns for every row and background row, if values are sampled.
         interactions : bool, default=False
-            Also return how pairs of columns work together, where values are exact.
+            Also return the interactions of pairs of columns, if values are exact.
         random_state : int, Generator, RandomState or None, default=None
             Draws background rows and orders; None is a fixed seed.
 
