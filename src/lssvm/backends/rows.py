@@ -379,7 +379,7 @@ class Rows(Training):
     ) -> tuple[FloatArray, FloatArray, int]:
         """Minimise another loss than the squares for one output; also return the steps."""
         options |= {"budget": self.budget, "threads": self.threads}
-        y, weight = self.Y[:, [output]], self.weight
+        y, weight = self.Y[:][:, [output]], self.targets.weight
         if self.labels is not None:  # rows of other classes are not part of the problem
             options, used = options | {"classes": True}, (y[:, 0] != 0).astype(np.float64)
             weight = used if weight is None else used * weight

@@ -20,8 +20,10 @@ from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of
 from lssvm.estimators.opening import open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
+from lssvm.prototypes import RenyiEntropy
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
+from lssvm.tuning import CoupledAnnealing
 
 
 def takes_rows(estimator: FixedSizeLSSVC | FixedSizeLSSVR) -> bool:
@@ -293,6 +295,50 @@ class FixedSizeLSSVC(KernelClassifier):
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
+
+    @classmethod
+    def debrabanter2010(cls, n_prototypes: Any = "auto", **options: Any) -> Self:
+        """Return algorithm 5 of [DeBrabanter2010]_: the whole method as printed.
+
+        Prototypes by random exchanges that raise the quadratic Renyi entropy, with plug-in
+        bandwidths of one column at a time (algorithms 1 and 2); the penalised bias of eq. (7); C
+        and gamma, for every binary problem, by coupled simulated annealing and a simplex search, 90
+        and 70 evaluations of 10-fold cross-validation (section 6.3). One-vs-one; the paper has
+        minimum output coding too (``multiclass="moc-counting"``).
+
+        Parameters
+        ----------
+        n_prototypes : int or str, default="auto"
+            Number of prototypes, which the paper chooses on test data.
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "plug-in"), "cv": 10}
+        search = CoupledAnnealing(per_output=True)
+        paper |= {"fit_intercept": "penalised", "search": search, "multiclass": "ovo"}
+        return cls(n_prototypes, **paper | options)
+
+    @classmethod
+    def mall2014(
+        cls, reduction: Any = "spfs-printed", n_prototypes: Any = "6 sqrt(n)", **options: Any
+    ) -> Self:
+        """Return SPFS-LSSVM or SSD-LSSVM of [Mall2014]_ as printed.
+
+        Prototypes by random exchanges with the bandwidth of the rule of thumb (algorithm 2), C and
+        gamma by 5 starters and 25 evaluations of annealing, then algorithm 3 or 4 to the letter.
+
+        Parameters
+        ----------
+        reduction : str, default="spfs-printed"
+            Or "ssd-printed", "sv-l0-printed", "sd" and None (PFS-LSSVM).
+        n_prototypes : int or str, default="6 sqrt(n)"
+            The paper has other multiples of sqrt(n) for other sets (table III).
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "rule-of-thumb"), "cv": 10}
+        paper |= {"search": CoupledAnnealing(starters=5, evaluations=25, simplex=0)}
+        return cls(n_prototypes, reduction=reduction, **paper | options)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -667,6 +713,49 @@ class FixedSizeLSSVR(KernelRegressor):
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
+
+    @classmethod
+    def debrabanter2010(cls, n_prototypes: Any = "auto", **options: Any) -> Self:
+        """Return algorithm 5 of [DeBrabanter2010]_: the whole method as printed.
+
+        Prototypes by random exchanges that raise the quadratic Renyi entropy, with plug-in
+        bandwidths of one column at a time (algorithms 1 and 2); the penalised bias of eq. (7); C
+        and gamma by coupled simulated annealing and a simplex search, 90 and 70
+        evaluations of 10-fold cross-validation (section 6.3).
+
+        Parameters
+        ----------
+        n_prototypes : int or str, default="auto"
+            Number of prototypes, which the paper chooses on test data.
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "plug-in"), "cv": 10}
+        search = CoupledAnnealing()
+        paper |= {"fit_intercept": "penalised", "search": search}
+        return cls(n_prototypes, **paper | options)
+
+    @classmethod
+    def mall2014(
+        cls, reduction: Any = "spfs-printed", n_prototypes: Any = "6 sqrt(n)", **options: Any
+    ) -> Self:
+        """Return SPFS-LSSVM or SSD-LSSVM of [Mall2014]_ as printed.
+
+        Prototypes by random exchanges with the bandwidth of the rule of thumb (algorithm 2), C and
+        gamma by 5 starters and 25 evaluations of annealing, then algorithm 3 or 4 to the letter.
+
+        Parameters
+        ----------
+        reduction : str, default="spfs-printed"
+            Or "ssd-printed", "sv-l0-printed", "sd" and None (PFS-LSSVM).
+        n_prototypes : int or str, default="6 sqrt(n)"
+            The paper has other multiples of sqrt(n) for other sets (table III).
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "rule-of-thumb"), "cv": 10}
+        paper |= {"search": CoupledAnnealing(starters=5, evaluations=25, simplex=0)}
+        return cls(n_prototypes, reduction=reduction, **paper | options)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:

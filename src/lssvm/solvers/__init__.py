@@ -7,7 +7,7 @@ from lssvm.solvers.circulant import CirculantSolver
 from lssvm.solvers.exact import Cholesky, ExactFit, solve_exact
 from lssvm.solvers.pcg import PCG
 from lssvm.solvers.smo import SMO
-from lssvm.tasks.losses import DifferentiableLoss, Pinball
+from lssvm.tasks.losses import DifferentiableLoss, Logistic, Pinball
 
 __all__ = [
     "PCG",
@@ -18,6 +18,7 @@ __all__ = [
     "DifferentiableLoss",
     "DualSystem",
     "ExactFit",
+    "Logistic",
     "Pinball",
     "Solution",
     "Solver",
