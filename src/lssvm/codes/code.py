@@ -112,21 +112,12 @@ class Coding:
     targets : {"label", "fisher"} or (t1, t2), default="label"
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
         pair +t1 and -t2 of eq. (3.23). Greedy models have the first.
-<<<<<<< HEAD
-    threshold : {"zero", "cv"}, default="zero"
-        Threshold between the two classes of a binary problem. "cv" chooses, for each problem of a
-        fixed-size model, the one with the fewest errors of the out-of-fold outputs of the tuning
-        (it needs a tuned C or gamma, folds of several rows, calibration and no reduction); this
-        helps where the classes have different shapes or sizes.
-=======
     threshold : {"zero", "midpoint", "cv"}, default="zero"
-        Where an output changes from one class to the other. "midpoint" (dual models only) is
-        half-way between the mean outputs of the two sides of a binary problem (section 3.3.1 of
-        [Suykens2002]_). "cv" is where out-of-fold outputs make the fewest errors: those of the
-        tuning, or in a dual model of leave-one-out; a fixed-size model needs a tuned C or gamma,
-        folds of several rows, calibration and no reduction. Both help where the classes have
-        different shapes or sizes.
->>>>>>> 692ace4 (Each paper's whole method by name; midpoint and cross-validated thresholds of the dual classifier; logistic loss)
+        Threshold between the two classes of a binary problem. "midpoint" (dual models only) is
+        half-way between the mean outputs of the two classes (section 3.3.1 of [Suykens2002]_). "cv"
+        has the fewest errors of out-of-fold outputs: those of the tuning, or in a dual model of
+        leave-one-out; a fixed-size model needs a tuned C or gamma, folds of several rows,
+        calibration and no reduction. Both help where the classes have different shapes or sizes.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores of rows that the model had not seen into probabilities;
         "auto" takes the sigmoid for fewer than 1,000 rows, else the better of the two. None: there
