@@ -638,9 +638,8 @@ def decode(
     A zero entry, and a score of exactly zero, cost what is in the middle (half a vote, L(0)), as in
     [Allwein2000]; otherwise the class with the most zeros would be favoured. A term that all code
     words have in common is omitted, so zeros cost nothing if every class has equally many. For
-    codes
-    with zeros prefer linear to squared loss, which lets a right answer above 1 count against the
-    classes that take part in the problem.
+    codes with zeros prefer linear to squared loss, which lets a right answer above 1 count against
+    the classes that take part in the problem.
 
     For minimum output coding the two decodings agree whenever sign(s) is a code word, always if the
     number of classes is a power of two: there is no redundancy to use. If sign(s) is none of

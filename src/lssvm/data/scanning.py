@@ -1,8 +1,7 @@
 """`scan`: a data set in files or memory, read block by block.
 
 First what reads the files, arrays or Dask collections that `scan` is given, and a part of their
-rows
-that is held out (or left) without a list of them; then `Scan` itself.
+rows that is held out (or left) without a list of them; then `Scan` itself.
 """
 
 from __future__ import annotations

@@ -391,9 +391,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Scores of rows that the model had not seen when it scored them are turned into
         probabilities by a sigmoid [Platt2000]_ or a monotone function: the scores of
         cross-validation if C or gamma were tuned, otherwise leave-one-out scores in closed form.
-        More
-        than two classes are put together from pairs [Wu2004]_ or normalised. The class that
-        `predict` names is always the most probable one.
+        Those of more than two classes are coupled from pairs [Wu2004]_ or normalised. The class
+        of `predict` is always the most probable one.
         """
         return self._probability_rows(X, _class_probabilities, "predict_proba")
 

@@ -127,18 +127,17 @@ class FixedSizeLSSVC(KernelClassifier):
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
         [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
         `lssvm.prototypes.select_prototypes` accepts; an array gives their indices, or the
-        prototypes
-        themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
+        prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
         Second level of sparsity: prototypes are selected by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
-        of
-        support vectors is the smallest whose cross-validated squared error is within one standard
-        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
+        of support vectors is the smallest whose cross-validated squared error is within one
+        standard error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the
+        options, such as a given number of support vectors. "spfs-printed", "ssd-printed" and
+        "sv-l0-printed" are the exact algorithms of [Mall2014]_, see
+        `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array, Code or Coding, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
@@ -235,8 +234,8 @@ class FixedSizeLSSVC(KernelClassifier):
     ``targets="fisher"``. Everything is computed in float64.
 
     A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
-    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities and
-    depends on the order of the rows (not so with given prototypes).
+    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities;
+    the draw depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------
@@ -548,11 +547,11 @@ class FixedSizeLSSVR(KernelRegressor):
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
-        of
-        support vectors is the smallest whose cross-validated squared error is within one standard
-        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
+        of support vectors is the smallest whose cross-validated squared error is within one
+        standard error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the
+        options, such as a given number of support vectors. "spfs-printed", "ssd-printed" and
+        "sv-l0-printed" are the exact algorithms of [Mall2014]_, see
+        `lssvm.reductions.FixedSizeL0.printed`.
     loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         L above. The others keep gross errors in the targets from bending the model:
         Huber's loss bends at 1.345 robust standard deviations of
@@ -656,8 +655,8 @@ class FixedSizeLSSVR(KernelRegressor):
     computed in float64.
 
     A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
-    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities and
-    depends on the order of the rows (not so with given prototypes).
+    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities;
+    the draw depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------

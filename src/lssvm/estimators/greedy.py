@@ -36,8 +36,8 @@ class GreedyLSSVC(KernelClassifier):
 
     is solved over a growing set of rows: the row with the largest expected decrease of the
     objective is added (eq. (30)), and all coefficients are computed again (eqs. (15)-(18)), until
-    no row outside is
-    predicted with an error above epsilon (eq. (31)). Prediction uses only the chosen rows.
+    no row outside is predicted with an error above epsilon (eq. (31)). Prediction uses only the
+    chosen rows.
 
     Parameters
     ----------
@@ -220,9 +220,8 @@ class GreedyLSSVC(KernelClassifier):
         groups : array-like of shape (n,), optional
             Rows of a group are held out together, in tuning and in calibration: C="cv" and
             probabilities then go by folds of whole groups, in each of which the basis is chosen
-            again,
-            and ``validation_fraction`` holds out whole groups. A splitter given as ``cv`` gets them
-            too.
+            again, and ``validation_fraction`` holds out whole groups. A splitter given as ``cv``
+            gets them too.
 
         Returns
         -------

@@ -55,8 +55,8 @@ def save(
     ------
     InvalidInputError
         If the model contains something that a file cannot store: a kernel that is a function, in
-        `NARX` a
-        regressor of another library or a model for tables, in a pipeline another transformer.
+        `NARX` a regressor of another library or a model for tables, in a pipeline another
+        transformer.
 
     Notes
     -----

@@ -103,11 +103,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     **New rows**: columns are matched by name in any order; a used column that is missing is an
     error, additional ones are ignored, as in `sklearn.compose.ColumnTransformer`. A column with
-    another
-    type than in training (text for numbers, for example "3,5") is an error; booleans can be given
-    as 0 and 1, and the reverse. Infinite numbers are errors. A level that did not occur in training
-    belongs to the pool of rare levels; if there is no pool, and with an encoding by the target, it
-    is 0 in all features of the column. `unseen` counts such levels.
+    another type than in training (text for numbers, for example "3,5") is an error; booleans can be
+    given as 0 and 1, and the reverse. Infinite numbers are errors. A level that did not occur in
+    training belongs to the pool of rare levels; if there is no pool, and with an encoding by the
+    target, it is 0 in all features of the column. `unseen` counts such levels.
 
     **Honesty**: `fit_transform` encodes every training row by the targets of the other folds only,
     including mean, scale and smoothing. Folds are assigned by the content of the rows (or by
@@ -117,10 +116,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     use what `fit_transform` returns to fit a model.
 
     **Weights**: a weight of 2 counts as the row twice, a weight of 0 drops the row. (Weights that
-    add up to less
-    than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
-    rows are assigned one by one, a row that is there twice may be in two folds, one of weight 2 is
-    in one; what is learned is the same.)
+    add up to less than the number of rows are scaled up to it, so that `rare` and `smoothing` can
+    count. Where rows are assigned one by one, a row that is there twice may be in two folds, one of
+    weight 2 is in one; what is learned is the same.)
 
     Dates become days (treated as numbers are) and, where the training rows span more than one of
     them, points on the circles of the year, the week and the day, by the clock of their time zone.
