@@ -161,9 +161,11 @@ class FixedSizeLSSVC(KernelClassifier):
         Any scikit-learn scorer; None is the accuracy, where candidates within half a standard error
         of the best are ranked by the squared error. "press", "gcv", "aic",
         "bic", "cp", "rk" and "evidence" are criteria without folds, for which cv is not used.
-    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
-        How the systems along a path of C are solved, exactly; or, without moments, conjugate
-        gradients for many prototypes (`lssvm.solvers.PCG`).
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "features", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved: exactly from moments; by QR factors of the
+        features, which resolve twice as many digits of their spectrum (algorithm 3 of
+        [DeBrabanter2010]_; "auto" chooses them for near-noiseless data, where C is large); or, for
+        many prototypes, by conjugate gradients (`lssvm.solvers.PCG`).
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
@@ -205,7 +207,7 @@ class FixedSizeLSSVC(KernelClassifier):
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
-    solver_, residual_, n_iter_ : {"direct", "pcg"}, float, int
+    solver_, residual_, n_iter_ : {"direct", "features", "pcg"}, float, int
         The last two of conjugate gradients, which leave no ``moments_``.
     moments_ : list of Moments
         Moments of the data: one entry, or one per class.
@@ -219,7 +221,8 @@ class FixedSizeLSSVC(KernelClassifier):
     sample_results_ : dict
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
         so many, of which the three best gammas were tried on all rows. Of pairs of many classes:
-        the search with few prototypes, whose best gamma was taken.
+        the search with few prototypes, whose best gamma was taken. Where "auto" has changed to
+        features: the search with moments.
     peak_memory_ : int or None
         When fitted to a scan: peak memory of the process, in bytes.
     record_ : Fit
@@ -577,10 +580,12 @@ class FixedSizeLSSVR(KernelRegressor):
         absolute error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
-    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
-        How the systems along a path of C are solved, exactly; or, without moments, conjugate
-        gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
-        not fit or would take twice the operations.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "features", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved: exactly from moments; by QR factors of the
+        features, which resolve twice as many digits of their spectrum (algorithm 3 of
+        [DeBrabanter2010]_; "auto" chooses them for near-noiseless data, where C is large); or, for
+        many prototypes, by conjugate gradients, see `lssvm.solvers.PCG`. "auto" chooses those where
+        moments do not fit or would take twice the operations.
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
@@ -617,7 +622,7 @@ class FixedSizeLSSVR(KernelRegressor):
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
-    solver_ : {"direct", "pcg"}
+    solver_ : {"direct", "features", "pcg"}
         How the model was solved.
     residual_ : float
         With conjugate gradients: the largest relative residual, recomputed at the end.
