@@ -52,7 +52,7 @@ from lssvm.reductions import L0, Prune
 from lssvm.reductions.l0 import reduce_dual_l0
 from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
-from lssvm.solvers.choice import solve_with
+from lssvm.solvers.exact import solve_with
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, minimise_loss, reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Targets, Task
 from lssvm.tasks.losses import best_threshold, loss_name, middle_threshold
