@@ -431,7 +431,7 @@ def test_targets_are_those_of_the_dual_system(targets):
     t1, t2 = (n / plus, n / minus) if targets == "fisher" else targets
     alpha, b = dual_oracle.kkt_regression(dual_oracle.rbf(X, X, 0.5), np.where(y, t1, -t2), 3.0)
     new = classes(n=40, seed=7)[0]
-    model = LSSVC(3.0, gamma=0.5, targets=targets).fit(X, y)
+    model = LSSVC(3.0, gamma=0.5, multiclass=Coding(targets=targets)).fit(X, y)
     expected = dual_oracle.rbf(new, X, 0.5) @ alpha + b
     np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-8)
 

@@ -199,7 +199,8 @@ def _asks_for_features(problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: F
     plain = settings.solver == "auto" and settings.needs_moments is None
     if not plain or settings.criterion is not None or problem.by_class is not None:
         return False
-    if not rows.complete or rows.backend.device is not None or rows.n_rows * m**2 > CHEAP:
+    sample = rows.sample
+    if sample.by_position or rows.backend.device is not None or rows.n_rows * m**2 > CHEAP:
         return False
     if is_sparse(Z) or (tuned.point is not None and tuned.point.objective.leave_out):
         return False
