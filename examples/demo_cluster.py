@@ -1,8 +1,8 @@
 """Train on a cluster of worker processes, run by ``make demo-cluster``.
 
 The address of a scheduler may be given: ``python demo_cluster.py tcp://host:8786``. Without it a
-cluster of two workers is started on this machine. The rows are made where they are used; what is
-moved are moments and a sample, and the print at the end says how much.
+cluster of two workers is started on this machine. The rows are generated on the workers. Only
+moments and a sample are moved; the last line of the output shows how much.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Map-reduce with nothing but processes: the moments of every part, added, solved once.
 
-The same steps as in ``moments_ray.py`` and ``moments_spark.py``: what a part of the rows says is a
-`lssvm.solvers.moments.Moments`, moments add, and their sum is solved where it arrives. No row
+The same steps as in ``moments_ray.py`` and ``moments_spark.py``: every part of the rows gives a
+`lssvm.solvers.moments.Moments`, moments are added, and one system is solved for their sum. No row
 is moved.
 """
 

@@ -2,17 +2,17 @@
 When does a circulant matrix choose the right kernel?
 =====================================================
 
-Theorem 7 of [Ding2011] says that the criterion R(K) with a multilevel circulant matrix tends to the
-one with the true kernel matrix as all sides of the lattice grow, where rows lie on a lattice (but
-near its edges) and targets fade towards the edges. The left picture shows it: rows on a square
+By theorem 7 of [Ding2011] the criterion R(K) with a multilevel circulant matrix tends to the
+one with the true kernel matrix as all sides of the lattice grow, if rows lie on a lattice (except
+near its edges) and targets vanish towards the edges. The left picture shows it: rows on a square
 lattice, the difference against the number of rows, with the printed matrix ("sum") and with the
 weighted one that is never indefinite ("mean"). The printed rate of the part V, one over the shorter
 side, is drawn for comparison.
 
 The right picture shows what happens to rows that are not on a lattice: moved at random by a part of
-the spacing, or strewn at random and sorted along their principal directions. There the difference
-is larger and falls slowly or not at all (a dip is a change of its sign). There the circulant
-matrix narrows a search; it does not replace the exact one.
+the spacing, or scattered at random and sorted along their principal directions. There the
+difference is larger and falls slowly or not at all (a dip is a change of its sign): the circulant
+matrix can narrow a search, but it does not replace the exact one.
 """
 
 import matplotlib.pyplot as plt
@@ -63,7 +63,7 @@ strewn = [side * rng.random((side**2, 2)) for side in SIDES]
 values = [difference(X, "sorted", "mean") for X in strewn]
 right.loglog(n, values, "-.", marker="D", label="strewn at random, sorted")
 values = [difference(X, "plain", "mean") for X in strewn]
-right.loglog(n, values, ":", marker="v", label="strewn at random, as they come")
+right.loglog(n, values, ":", marker="v", label="scattered, in given order")
 right.set_title("rows elsewhere")
 
 left.set_ylabel(r"$|\tilde R(K) - R(K)|$")

@@ -2,7 +2,7 @@ r"""
 A cluster moves sums, not rows
 ==============================
 
-On a cluster every worker adds up the moments of the rows it has, and only these sums meet. Here
+On a cluster every worker adds the moments of its rows, and only these sums are moved. Here
 four workers (threads of this process; `distributed.Client` takes the address of a real scheduler)
 fit models to more and more rows of a Dask array, and count the bytes that they send.
 
@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster, wait
 from lssvm import FixedSizeLSSVR
 
 # %%
-# Rows that are made on the workers, and stay there.
+# Rows that are generated on the workers.
 
 
 def make_chunk(block, chunk=20_000):
@@ -57,7 +57,7 @@ with LocalCluster(processes=False, **options) as cluster, Client(cluster) as cli
     print(f"R^2 of {rows[-1]:,} rows: {model.score(table[:, :3], table[:, 3]):.4f}")
 
 # %%
-# What the workers have sent, beside the size of the data.
+# The bytes sent by the workers, compared with the size of the data.
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 thousands = [n / 1000 for n in rows]

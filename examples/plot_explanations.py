@@ -1,10 +1,10 @@
 """
-Why did the model say that?
-===========================
+Explaining predictions
+======================
 
-Concrete is mixed of eight things. A model predicts how strong it gets; ``explain`` says what each
-of them adds to a prediction. With a Laplacian or a Gaussian kernel nothing is sampled: values are
-exact and add up.
+A model predicts the strength of concrete from eight columns; ``explain`` computes what each column
+adds to a prediction. With a Laplacian or a Gaussian kernel the values are exact, not sampled, and
+add up to the prediction.
 """
 
 import matplotlib.pyplot as plt
@@ -33,13 +33,13 @@ BeeswarmDisplay(found).plot()
 plt.show()
 
 # %%
-# Age adds most in the first month, and the more so the more slag there is.
+# Age adds most in the first month, and more with more slag.
 
 DependenceDisplay(found, "age").plot()
 plt.show()
 
 # %%
-# Which columns work together: an interaction is what two of them add beyond what each adds alone.
+# Interactions: what two columns add together beyond what each adds alone.
 
 InteractionDisplay(found).plot()
 plt.show()

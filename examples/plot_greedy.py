@@ -3,9 +3,9 @@ A model of every size from one run
 ==================================
 
 ``GreedyLSSVC`` adds one basis function at a time (FSALS of Jiao et al., 2007) until every other row
-is predicted within epsilon of its label. ``truncate(n)`` gives the model after n steps: here the
-test error against the number of support vectors, beside the full machine, for the losses of FSALS,
-kernel matching pursuit and the sparse greedy Gaussian process.
+is predicted within epsilon of its label. ``truncate(n)`` gives the model after n steps. The
+example shows the test error against the number of support vectors, compared with the full model,
+for the losses of FSALS, kernel matching pursuit and the sparse greedy Gaussian process.
 """
 
 import matplotlib.pyplot as plt

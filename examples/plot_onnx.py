@@ -2,12 +2,12 @@ r"""
 A model that runs without Python
 ================================
 
-A tuned classifier is written to an ONNX file, read back by onnxruntime and asked for its
-probabilities on a grid of the plane. The file holds support vectors and standard operators only;
-whatever runs ONNX gives these answers, on a server or on a phone.
+A tuned classifier is written to an ONNX file, loaded by onnxruntime and evaluated on a
+grid of the plane. The file contains only support vectors and standard operators; any ONNX runtime
+gives these predictions, on a server or on a phone.
 
-The background is what onnxruntime answers. The right panel shows how far its probabilities are from
-those of the model itself: they differ in the last digits of float64.
+The background shows the probabilities from onnxruntime. The right panel shows the difference
+from those of the model itself, in the last digits of float64.
 """
 
 import tempfile

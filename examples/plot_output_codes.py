@@ -4,13 +4,13 @@ Four output codes for four classes
 
 A problem with several classes is coded into binary ones (section 3.2 of Suykens et al., 2002):
 
-* one-versus-one: a duel for each pair of classes;
+* one-versus-one: a binary problem for each pair of classes;
 * one-versus-all: each class against the rest;
-* minimum output coding: as few binary problems as can tell the classes apart;
-* error-correcting output codes: more of them, so that a wrong answer or two can be repaired.
+* minimum output coding: as few binary problems as can separate the classes;
+* error-correcting output codes: more of them, so that a few wrong outputs can be corrected.
 
-Minimum output coding is the cheapest. Its price shows where two classes differ in both outputs: the
-two outputs do not change sign at quite the same place, so a strip of a third class lies between.
+Minimum output coding is the cheapest. Its disadvantage shows where two classes differ in both
+outputs: the outputs do not change sign at the same place, so a strip of a third class lies between.
 """
 
 import matplotlib.pyplot as plt

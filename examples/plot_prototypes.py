@@ -2,9 +2,9 @@
 Which rows become prototypes, and how many
 ==========================================
 
-A fixed-size model expands on a few training rows, its prototypes. By default they are chosen so
-that their quadratic Renyi entropy is high: they spread over the region where the rows are. The
-pictures show where they lie, how the entropy rose, and how many of them are enough.
+A fixed-size model is an expansion on a few training rows, its prototypes. By default these are
+random rows; ``selection="renyi"`` chooses rows with a high quadratic Renyi entropy, which spread
+over the data. The pictures show where they lie, how the entropy rises, and how many are enough.
 """
 
 import matplotlib.pyplot as plt
@@ -33,8 +33,8 @@ for ax, selection in zip(both, ("random", "renyi"), strict=True):
 plt.show()
 
 # %%
-# A row takes the place of a prototype where that raises the entropy. The exchanges that would gain
-# little are left out: a set of maximal entropy is made of outliers.
+# A row replaces a prototype if this increases the entropy. Exchanges with a small gain are skipped:
+# a set of maximal entropy consists of outliers.
 
 EntropyTraceDisplay.from_estimator(chosen("renyi"))
 plt.show()

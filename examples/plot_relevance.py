@@ -1,9 +1,9 @@
 """
-Which features matter, and targets that lie
-===========================================
+Relevant features and wrong targets
+===================================
 
-A function of two features, hidden among eighteen that say nothing. With one gamma for all of them
-the kernel sees mostly noise; ``gamma="ard"`` finds a gamma for each.
+The target depends on two features; eighteen others are noise. With one gamma for all features the
+kernel is dominated by noise; ``gamma="ard"`` finds a gamma for each feature.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ display.ax_.set_title(f"test error {errors[0]:.2f} with one gamma, {errors[1]:.2
 plt.show()
 
 # %%
-# Every fifth target is wrong by a lot. Squares follow them; a robust loss does not.
+# Every fifth target has a large error. The squared loss follows them; a robust loss does not.
 
 x = np.sort(rng.uniform(-3, 3, 120))[:, None]
 t = np.sin(2 * x[:, 0]) + 0.15 * rng.normal(size=120)

@@ -2,8 +2,8 @@
 How few support vectors are enough
 ==================================
 
-A fixed-size model uses all of its prototypes. The L0 reductions of Mall and Suykens (2014) drop
-those that matter least, on the second moments that the fit has anyway: no row is read again. Left:
+A fixed-size model uses all of its prototypes. The L0 reductions of Mall and Suykens (2014) remove
+the least important ones, using the second moments of the fit: no row is read again. Left:
 the cross-validated error against the number of support vectors, with its standard error, for two
 starting points, and the smallest number within one standard error of the best. Right: the model
 that is left for the Ripley data, its support vectors drawn large.
@@ -27,7 +27,7 @@ for reduction in ("spfs", "ssd"):
     SparsityDisplay.from_estimator(model, name=f'"{reduction}" ({accuracy})', ax=ax)
 
 # %%
-# A size can be asked for, too. It is the model to deploy: prediction touches these rows only.
+# The size can also be given. Prediction then uses only these support vectors.
 
 small = FixedSizeLSSVC(60, reduction=FixedSizeL0("ssd", size=8)).fit(X, y)
 _, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")

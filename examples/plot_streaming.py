@@ -4,10 +4,10 @@ A file that is read in blocks
 
 The fixed-size model needs only sums over its rows, so it can be tuned and fitted on files that do
 not fit in memory. Here three files of different length are written, with a column of text among
-the numbers, and scanned: rows are read in blocks, prepared (standardised, one-hot), and forgotten.
+the numbers, and scanned: rows are read in blocks, prepared (standardised, one-hot), and discarded.
 
-What is drawn is the cross-validated accuracy along the path of C on all rows, at the values of
-gamma that a sample of the rows had shown to be good.
+The picture shows the cross-validated accuracy along the path of C on all rows, at the best values
+of gamma on a sample of the rows.
 """
 
 import tempfile

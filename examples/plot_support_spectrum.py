@@ -5,7 +5,7 @@ The spectrum of support values
 The hinge loss of a support vector machine gives many rows a coefficient of exactly zero. The
 squared loss gives none: the sorted :math:`|\alpha_k|` of a least squares model are a decaying
 spectrum (figure 3.1 of chapter 3 of Suykens et al., 2002). Pruning cuts off its tail and trains
-again on what is left, for as long as the cross-validated performance does not fall significantly
+again on what is left, as long as the cross-validated performance does not fall significantly
 (figure 3.8).
 """
 
@@ -30,7 +30,7 @@ machine = SVC(**fixed).fit(X, y)
 
 # %%
 # The coefficients of the support vector machine end at C, so the values are compared relative to
-# the largest one. Rows that are no support vectors are added as zeros, to show where they begin.
+# the largest one. Rows that are not support vectors are added as zeros, to show where they begin.
 
 display = SupportSpectrumDisplay.from_estimator(full, name="LSSVC", relative=True)
 for name, model in (("LSSVC, pruned", pruned), ("SVC", machine)):

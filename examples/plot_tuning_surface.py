@@ -2,10 +2,10 @@
 How C and gamma are chosen
 ==========================
 
-With ``C="cv"`` and ``gamma="cv"`` an estimator tunes itself, and ``cv_results_`` keeps every pair
-it looked at. The path search pays for one factorisation per value of gamma and then reads a whole
+With ``C="cv"`` and ``gamma="cv"`` an estimator tunes itself, and ``cv_results_`` lists every
+evaluated pair. The path search pays for one factorisation per value of gamma and then reads a whole
 path of C from it, so its pairs lie on lines. Coupled simulated annealing pays for each pair; it
-throws a wide net first and ends with a simplex search in the best valley.
+starts with a global search and ends with a simplex search around the best pair.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,11 @@
 Five searches for C and gamma
 =============================
 
-All searches answer the same question, the exact 5-fold cross-validated error of a noisy sinc, and
-leave the same record. The path and the grids pay for one factorisation per gamma and read many
-values of C from it; annealing and the simplex pay for every pair. The circulant search looks at 143
-pairs with an approximate matrix first (dotted; its losses are those of the approximation) and then
-evaluates 20 pairs exactly.
+All searches minimise the exact 5-fold cross-validated error of a noisy sinc, and return the same
+kind of record. The path and the grids pay for one factorisation per gamma and read many
+values of C from it; annealing and the simplex pay for every pair. The circulant search evaluates
+143 pairs with an approximate matrix first (dotted; its losses are those of the approximation) and
+then 20 pairs exactly.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ TuningTraceDisplay({search: model.tuning_result_ for search, model in models.ite
 plt.show()
 
 # %%
-# The pairs differ, the errors hardly do: the valley is flat along its floor.
+# The pairs differ, but their errors are nearly equal.
 
 for search, model in models.items():
     error = np.sqrt(np.mean((model.predict(X) - truth) ** 2))

@@ -1,11 +1,10 @@
 """
-How sure is the model?
-======================
+Error bars, intervals and prediction sets
+=========================================
 
-Two answers for a regressor. The standard deviation says how well the function is known, under
-the Gaussian model: it grows where there are no rows. The interval says where new observations
-fall; its size comes from residuals of rows that the model had not seen, so heavy-tailed noise does
-not break its promise.
+A regressor has two measures of uncertainty. The standard deviation is that of the function, under
+the Gaussian model: it grows where there are no rows. The interval is for new observations; its size
+is calibrated on held-out residuals, so its coverage is right for heavy-tailed noise too.
 """
 
 import matplotlib.pyplot as plt
@@ -41,8 +40,8 @@ ax.set_title(f"noise {model.noise_variance_**0.5:.2f}; {100 * inside:.0f} % of t
 plt.show()
 
 # %%
-# A classifier gives probabilities, and sets of classes that hold the true one as often as asked.
-# Where both classes are in the set the model does not know.
+# A classifier gives probabilities, and sets of classes that contain the true one with a given
+# probability. Where both classes are in the set, the model cannot decide.
 
 ripley = load_ripley()
 train, test = ripley.train, ripley.test

@@ -115,17 +115,18 @@ def summary(records: Records) -> str:
     parts = []
     for words, some in _by_kind(records):
         wins, ties, losses = _against(records, some)
-        how = f", {questions.splits_in_words(found)}, default settings on both sides, the "
+        how = f"With default settings ({questions.splits_in_words(found)}), the {_what(found)}"
         counts = f"on {wins}, the same on {ties} and larger on {losses}"
         sets_of = f"{len(some.sets)} {words}"
         parts.append(
             f"on {sets_of} it was smaller {counts}"
             if parts
-            else f"On {sets_of}{how}{_what(found)} was smaller than CatBoost's {counts}"
+            else f"{how} on {sets_of} was smaller than CatBoost's {counts}"
         )
     text = "; ".join(parts)
     if len(found.methods) > 2:
-        text += f"; {_rank_words(found)}"
+        words = _rank_words(found)
+        text += f". {words[0].upper()}{words[1:]}"
     return f"{text} ([figures, and what they do not show]({SECTION}))."
 
 
@@ -135,12 +136,13 @@ def _rank_words(found: Comparison) -> str:
     k = len(found.methods)
     best = int(np.argmin(average))
     difference = critical_difference(k, len(found.sets))
-    text = f"of {k} methods its mean rank is {mine:.2f}"
     if found.methods[best] != OURS:
-        return f"{text}, the best is that of {label(found.methods[best])}, {average[best]:.2f}"
+        text = f"among {k} methods its mean rank is {mine:.2f}"
+        return f"{text}; the best is that of {label(found.methods[best])}, {average[best]:.2f}"
     second = int(np.argsort(average, kind="stable")[1])
     return (
-        f"{text}, the best; the next is {label(found.methods[second])} with {average[second]:.2f} "
+        f"among {k} methods it has the best mean rank, {mine:.2f}; the next is "
+        f"{label(found.methods[second])} with {average[second]:.2f} "
         f"(critical difference {difference:.2f})"
     )
 

@@ -1,6 +1,6 @@
 """Least squares support vector machines of any size, with scikit-learn's interface.
 
-Names are imported when they are first asked for, so that ``import lssvm`` costs next to nothing.
+Names are imported on first use, so that ``import lssvm`` is fast.
 """
 
 import typing

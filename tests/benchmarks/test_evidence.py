@@ -701,8 +701,8 @@ def test_real_tables_are_compared_by_the_measure_of_the_field():
     by_set = questions.errors_by_set(found)
     assert "| `ames` | RMSE | 0.105 | 0.305 |" in by_set and "| `iri` | 1 - AUC |" in by_set
     text = report.summary(found)
-    assert text.startswith("On 2 real tables, means over 2 splits, default settings") and (
-        "smaller than CatBoost's on 2, the same on 0 and larger on 0" in text
+    assert text.startswith("With default settings (means over 2 splits)") and (
+        "on 2 real tables was smaller than CatBoost's on 2, the same on 0 and larger on 0" in text
     )
 
 
@@ -805,7 +805,7 @@ def test_texts_follow_the_records(tmp_path):
         if name == "mgt" and method == "table":
             record["error"] = 99.5
     texts = report.texts(tmp_path, found)
-    assert "On 4 sets of the literature, means over 2 splits" in texts["README.md"]
+    assert "on 4 sets of the literature was smaller" in texts["README.md"]
     assert "| smaller on 3 | CatBoost smaller on 1 | the same on 0 |" in texts["README.md"]
     assert (
         "test error, %](benchmarks/RESULTS.md#the-model-for-tables) | 99.50 | CatBoost 6.50"

@@ -34,7 +34,6 @@ TABLES = {
     "no_rows": (as_csv(ROWS[:1]).splitlines()[0] + "\n", "no rows"),
     "empty": ("", "is empty"),
     "one_class": (changed(income="low"), "one class only, 'low'"),
-    "all_missing": (changed(pay=None), "without a single value: 'pay'"),
     "infinite": (changed(pay="inf"), "infinite value in line 2 of bad.csv"),
     "target_missing": (changed(income=None), "No row of bad.csv has a target"),
     "ragged": (

@@ -6,6 +6,7 @@ file gives the table that the clean one gives) or what the error has to say.
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import io
 import json
@@ -430,6 +431,8 @@ def workbook(cells: list[list[Any]]) -> bytes:
     def cell(value: Any) -> str:
         if value is None:
             return "<c/>"
+        if isinstance(value, datetime.date):  # days since 1899-12-30, in the style of dates
+            return f'<c s="1"><v>{(value - datetime.date(1899, 12, 30)).days}</v></c>'
         if isinstance(value, str):
             return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
         return f"<c><v>{value}</v></c>"
@@ -443,14 +446,17 @@ def workbook(cells: list[list[Any]]) -> bytes:
         "[Content_Types].xml": f'<Types xmlns="{space}/package/2006/content-types"><Default '
         'Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
         f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/><Override '
-        f'PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>',
+        f'PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/><Override '
+        f'PartName="/xl/styles.xml" ContentType="{kind}.styles+xml"/></Types>',
+        "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs count="2"><xf numFmtId="0"/>'
+        '<xf numFmtId="14" applyNumberFormat="1"/></cellXfs></styleSheet>',
         "_rels/.rels": f'<Relationships xmlns="{space}/package/2006/relationships"><Relationship '
         f'Id="r1" Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
         "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
         '<sheet name="Data" sheetId="1" r:id="r1"/></sheets></workbook>',
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{space}/package/2006/relationships">'
         f'<Relationship Id="r1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
-        "</Relationships>",
+        f'<Relationship Id="r2" Type="{office}/styles" Target="styles.xml"/></Relationships>',
         "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{sheet}</sheetData>'
         "</worksheet>",
     }

@@ -176,10 +176,8 @@ def test_a_schema_that_changes_between_files(tmp_path):
 
 
 def test_a_column_of_another_type(tmp_path):
-    import datetime
-
-    frame.assign(when=datetime.time(3)).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InvalidInputError, match=r"'when' of .*t\.parquet has the type time"):
+    frame.assign(blob=b"3").to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError, match=r"'blob' of .*t\.parquet has the type binary"):
         scan(tmp_path, "y")
 
 

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import QuantileRegressor
+from sklearn.linear_model import LogisticRegression, QuantileRegressor
 from tests.oracles import losses as oracle
 from tests.oracles.dual import rbf
 from tests.oracles.fixed_size import features
 
 import lssvm
-from lssvm import LSSVR, FixedSizeLSSVR
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC
 from lssvm._core.errors import InvalidInputError
-from lssvm.solvers import DifferentiableLoss, Pinball
+from lssvm.codes import Coding
+from lssvm.solvers import DifferentiableLoss, Logistic, Pinball
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 2))
@@ -89,3 +90,59 @@ def test_tuned_models_and_files_keep_a_loss(tmp_path):
     again = lssvm.load(tmp_path / "model.lssvm")
     assert again.loss == Pinball(0.7)
     np.testing.assert_allclose(again.predict(X), model.predict(X))
+
+
+# -- classes ---------------------------------------------------------------------------------------
+
+labels = np.digitize(y, [2.0, 4.0])
+signs = np.where(y > 3.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("weight", [None, s], ids=["plain", "weighted"])
+def test_logistic_loss_solves_3_53(weight):
+    coding = Coding(loss=Logistic(), calibration=None)
+    model = LSSVC(5.0, gamma=0.5, multiclass=coding).fit(X, signs, weight)
+    alpha, b = model.dual_coef_[:, 0], model.intercept_[0]
+    derivative = oracle.logistic(signs)
+    off = oracle.optimality(rbf(X, X, 0.5), signs, alpha, b, 5.0, derivative, weight)
+    np.testing.assert_allclose(off, 0.0, atol=1e-5)
+
+
+def test_logistic_loss_is_logistic_regression_where_the_kernel_is_linear():
+    ours = LSSVC(2.0, kernel="linear", multiclass=Coding(loss=Logistic())).fit(X, signs)
+    theirs = LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, signs)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
+    with pytest.raises(InvalidInputError, match="Logistic"):
+        ours.predict_proba(X)
+
+
+@pytest.mark.parametrize("code", ["ovo", "ova"])
+def test_every_binary_problem_has_the_loss(code):
+    coding = Coding(code, loss=Logistic(), calibration=None)
+    dual = LSSVC(5.0, gamma=0.5, multiclass=coding).fit(X, labels)
+    fixed = FixedSizeLSSVC(90, C=5.0, gamma=0.5, multiclass=coding).fit(X, labels)
+    for model in (dual, fixed):
+        for j, column in enumerate(model.code_.matrix.T):
+            used = np.flatnonzero(column[labels])
+            own = column[labels[used]].astype(float)
+            alone = LSSVC(5.0, gamma=0.5, multiclass=Coding(loss=Logistic())).fit(X[used], own)
+            outputs = rbf(X, model.support_vectors_, 0.5) @ model.dual_coef_[:, j]
+            outputs += model.intercept_[j]
+            np.testing.assert_allclose(outputs, alone.decision_function(X), atol=5e-3)
+
+
+def test_what_losses_of_classes_need(tmp_path):
+    with pytest.raises(InvalidInputError, match="classes"):
+        LSSVR(1.0, loss=Logistic()).fit(X, y)
+    with pytest.raises(InvalidInputError, match="numbers"):
+        LSSVC(1.0, multiclass=Coding(loss=Pinball())).fit(X, labels)
+    with pytest.raises(InvalidInputError, match="label"):
+        LSSVC(1.0, multiclass=Coding(targets="fisher", loss=Logistic())).fit(X, labels)
+    with pytest.raises(ValueError, match="loss"):
+        GreedyLSSVC(multiclass=Coding("ova", loss=Logistic())).fit(X, labels)
+    model = LSSVC("cv", gamma="cv", multiclass=Coding(loss=Logistic(), calibration=None))
+    model.fit(X, labels)
+    lssvm.save(model, tmp_path / "model.lssvm")
+    again = lssvm.load(tmp_path / "model.lssvm")
+    np.testing.assert_allclose(again.decision_function(X), model.decision_function(X))
+    assert again.multiclass.loss == Logistic()

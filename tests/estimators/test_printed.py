@@ -8,6 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 from tests.oracles import dual as dual_oracle
 from tests.oracles import fixed_size as fixed_oracle
 from tests.oracles import greedy as greedy_oracle
+from tests.oracles import plugin_bandwidth as plugin_oracle
 from tests.oracles import prototypes as prototypes_oracle
 
 import lssvm
@@ -15,7 +16,14 @@ from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, Gre
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Coding
 from lssvm.data.folds import hash_rows
-from lssvm.tuning import CoupledAnnealing, GridSearch, PathSearch, PositionFolds
+from lssvm.tuning import (
+    CirculantSearch,
+    CoupledAnnealing,
+    GridSearch,
+    PathSearch,
+    PositionFolds,
+    ShrinkingGridSearch,
+)
 
 
 def numbers(n=120, seed=0):
@@ -423,7 +431,7 @@ def test_targets_are_those_of_the_dual_system(targets):
     t1, t2 = (n / plus, n / minus) if targets == "fisher" else targets
     alpha, b = dual_oracle.kkt_regression(dual_oracle.rbf(X, X, 0.5), np.where(y, t1, -t2), 3.0)
     new = classes(n=40, seed=7)[0]
-    model = LSSVC(3.0, gamma=0.5, targets=targets).fit(X, y)
+    model = LSSVC(3.0, gamma=0.5, multiclass=Coding(targets=targets)).fit(X, y)
     expected = dual_oracle.rbf(new, X, 0.5) @ alpha + b
     np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-8)
 
@@ -447,3 +455,154 @@ def test_other_targets_move_only_the_threshold_where_the_bias_is_free(C, targets
     coded = FixedSizeLSSVC(**options, **bias, multiclass=Coding(targets=targets))
     other = coded.fit(X, y).decision_function(new)
     assert np.abs(other - (a * label + c)).max() > 1e-4  # a constant is not free there
+
+
+# -- thresholds of the dual model, section 3.3.1 ---------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("targets", ["label", "fisher"])
+def test_the_midpoint_is_half_way_between_the_projected_means(targets, weighted):
+    X, y = classes(n=120, k=2)
+    s = np.random.default_rng(1).uniform(0.5, 2.0, 120) if weighted else None
+    n1, n2 = (np.sum(y == c) if s is None else s[y == c].sum() for c in (1, 0))
+    t1, t2 = ((n1 + n2) / n1, (n1 + n2) / n2) if targets == "fisher" else (1.0, 1.0)
+    K = dual_oracle.rbf(X, X, 0.5)
+    alpha, b = dual_oracle.kkt_regression(K, np.where(y, t1, -t2), 3.0, s)
+    z = K @ alpha + b
+    means = [np.average(z[y == c], weights=None if s is None else s[y == c]) for c in (0, 1)]
+    coding = Coding(targets=targets, threshold="midpoint")
+    model = LSSVC(3.0, gamma=0.5, multiclass=coding).fit(X, y, s)
+    np.testing.assert_allclose(model.decision_function(X), z - np.mean(means), atol=1e-7)
+    np.testing.assert_allclose(np.abs(model.threshold_), abs(np.mean(means)), atol=1e-7)
+    plain = LSSVC(3.0, gamma=0.5, multiclass=Coding(threshold="midpoint")).fit(X, y, s)
+    agree = plain.predict(X) == model.predict(X)  # Fisher's targets only move the threshold
+    assert agree.all()
+    # the shifted scores of left-out rows are what probabilities are made of
+    assert np.mean((model.predict_proba(X)[:, 1] > 0.5) == model.predict(X)) > 0.9
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_the_threshold_of_the_fewest_out_of_fold_errors(tuned):
+    rng = np.random.default_rng(2)
+    X = np.vstack([rng.normal(0, 0.4, (150, 2)), rng.normal(0.9, 1.6, (50, 2))])
+    y = np.repeat([0, 1], [150, 50])
+    cv = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    options = {"search": GridSearch([1.0], [0.05]), "cv": cv} if tuned else {}
+    C, gamma = ("cv", "cv") if tuned else (1.0, 0.05)
+    moved = LSSVC(C, gamma=gamma, multiclass=Coding(threshold="cv"), **options).fit(X, y)
+    folds = cv if tuned else [(np.delete(np.arange(200), i), np.array([i])) for i in range(200)]
+    side, scores = 2.0 * y - 1.0, np.empty(200)
+    predicted = dual_oracle.refit_predictions(dual_oracle.rbf(X, X, 0.05), side, 1.0, folds)
+    for (_, test), values in zip(folds, predicted, strict=True):
+        scores[test] = values
+    shares = [np.mean((scores > cut) != (side > 0)) for cut in np.linspace(-1.5, 1.5, 601)]
+    sign = model_sign(moved)
+    found = np.mean((scores > sign * moved.threshold_[0]) != (side > 0))
+    zero, best = np.mean((scores > 0) != (side > 0)), min(shares)
+    assert found <= best + 0.5 * np.sqrt(best * (1 - best) / 200) + 1e-9 < zero
+    plain = LSSVC(1.0, gamma=0.05).fit(X, y)
+    shifted = plain.decision_function(X) - sign * moved.threshold_[0]
+    np.testing.assert_allclose(moved.decision_function(X), shifted, atol=1e-7)
+    with pytest.raises(InvalidInputError, match="threshold"):
+        LSSVC(multiclass=Coding(threshold="best")).fit(X, y)
+
+
+def model_sign(model):
+    """Return whether the output of two classes is that of the second class."""
+    return float(model.code_.matrix[1, 0])
+
+
+# -- the whole printed methods by one name ---------------------------------------------------------
+
+
+def test_the_method_of_2002_is_the_refined_grid_for_every_problem():
+    X, y = classes(n=60)
+    cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = LSSVC.suykens2002(cv=cv)
+    assert model.get_params()["multiclass"] == "ovo"
+    assert LSSVC.suykens2002().cv == 10 and isinstance(model.search, ShrinkingGridSearch)
+    model.fit(X, y)
+    first_C = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000]  # Gamma_0
+    widths = np.array([0.5, 5, 10, 15, 25, 50, 100, 250, 500]) * np.sqrt(2)  # Sigma_0
+    for j, column in enumerate(model.code_.matrix.T):
+        results, side = model.tuning_result_[j].cv_results, column[y].astype(float)
+        first = results["param_C"][:99], np.round(results["param_gamma"][:99], 9)
+        pairs = set(zip(*first, strict=True))
+        assert pairs == {(C, g) for C in first_C for g in np.round(widths**-2.0, 9)}
+        for i in (0, 30, 98):
+            C, gamma = results["param_C"][i], results["param_gamma"][i]
+            table = fixed_oracle.tuned_alone(X, side, X, cv, [C], [gamma], by_error=True)
+            assert results["mean_test_score"][i] == pytest.approx(1 - table[0, 0], abs=1e-6)
+        assert len(results["param_C"]) > 99  # refined
+    numbers_model = LSSVR.suykens2002(cv=3).fit(*numbers(80))
+    assert numbers_model.score(*numbers(80, seed=3)) > 0.8
+
+
+def test_the_method_of_2010_is_algorithm_5():
+    X, y = classes(n=90, k=2)
+    cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = FixedSizeLSSVC.debrabanter2010(12, cv=cv, random_state=0).fit(X, y)
+    chosen = model.selection_
+    for column, h in zip(X.T, chosen.bandwidth.value, strict=True):  # algorithm 2
+        assert h == pytest.approx(plugin_oracle.plug_in_bandwidth(column), rel=5e-3)
+    final = prototypes_oracle.renyi_entropy(model.prototypes_, chosen.bandwidth.value)
+    assert chosen.entropy_trace[-1] == pytest.approx(final, abs=1e-9)  # algorithm 1
+    assert (np.diff(chosen.entropy_trace) > 0).all()
+    results = model.tuning_result_.cv_results
+    stages, counts = np.unique(results["stage"], return_counts=True)
+    made = dict(zip(stages.tolist(), counts.tolist(), strict=True))
+    assert (made["starters"], made["annealing"]) == (5, 85) and 1 <= made["simplex"] <= 70
+    side, Z = 2.0 * y - 1.0, model.prototypes_
+    for i in (0, 40, 120):  # algorithm 3 with eq. (7), every fold refitted
+        C, gamma = results["param_C"][i], results["param_gamma"][i]
+        wrong = 0
+        for train, test in cv:
+            outputs = printed_fixed(X[train], side[train, None], Z, X[test], C, gamma)[:, 0]
+            wrong += np.sum((outputs > 0) != (side[test] > 0))
+        assert results["mean_test_score"][i] == pytest.approx(1 - wrong / 90, abs=0.012)
+    C, gamma = float(np.ravel(model.C_)[0]), float(np.ravel(model.gamma_)[0])
+    expected = printed_fixed(X, side[:, None], Z, X, C, gamma)[:, 0]
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-5)
+    regressor = FixedSizeLSSVR.debrabanter2010(15, cv=3, random_state=0).fit(*numbers(90))
+    assert regressor.score(*numbers(90, seed=3)) > 0.7
+
+
+@pytest.mark.parametrize("reduction", ["spfs-printed", "ssd-printed", "sv-l0-printed"])
+def test_the_method_of_2014_is_its_algorithms(reduction):
+    X, y = classes(n=120, k=2)
+    model = FixedSizeLSSVC.mall2014(reduction, "2 sqrt(n)", cv=3, random_state=0).fit(X, y)
+    assert model.n_prototypes_ == prototypes_oracle.root_size(2, 120)
+    np.testing.assert_allclose(
+        model.selection_.bandwidth.value, prototypes_oracle.rule_of_thumb(X), rtol=1e-12
+    )
+    assert model.n_evaluations_ == 25
+    # the letter of algorithms 3 and 4 follows from prototypes, C and gamma
+    given = {"C": model.C_, "gamma": model.gamma_, "selection": model.selection_.indices}
+    again = FixedSizeLSSVC(model.n_prototypes_, reduction=reduction, **given).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), again.decision_function(X), atol=1e-6)
+    assert 1 <= len(model.support_) <= model.n_prototypes_
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_method_of_2007_tunes_all_free_parameters(sampled):
+    X, y = classes(n=60, k=2, seed=1)
+    cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = GreedyLSSVC.jiao2007(sampled=sampled, cv=cv).fit(X, y)
+    assert (model.candidates, model.multiclass) == (146 if sampled else None, "ova")
+    assert model.epsilon_ in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    ordered = [(train[np.argsort(hash_rows(X[train]))], test) for train, test in cv]
+    pair = X, 2.0 * y - 1.0, model.gamma_, model.C_, ordered
+    share = greedy_oracle.cross_validated(*pair, model.epsilon_, grown_at=8.0)
+    assert model.best_score_ == pytest.approx(share, abs=0.06)
+
+
+def test_the_method_of_2011_is_algorithm_2():
+    X, y = classes(n=80, k=2)
+    model = LSSVC.ding2011()
+    assert model.cv == 5 and model.search == CirculantSearch.ding2011()
+    model.fit(X, y)
+    assert model.n_evaluations_ == 143
+    K = dual_oracle.rbf(X, X, model.gamma_)
+    alpha, b = dual_oracle.kkt_regression(K, 2.0 * y - 1.0, model.C_)
+    np.testing.assert_allclose(model.decision_function(X), K @ alpha + b, atol=1e-6)

@@ -23,14 +23,14 @@ from tests.meta.text_rules import (
 from tests.meta.tree import BIBLIOGRAPHY, ROOT, SOURCE, package_sources, tracked_texts
 
 SOURCES = package_sources()
-MOST_STUMBLES = 2  # in README, pages, command line and report together; only ever lowered
+MOST_STUMBLES = 2  # in README, pages, examples, command line and report; only ever lowered
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def shown_texts():
-    """Return what readers see: README, pages, help texts, and strings of report and terminal."""
+    """Return what readers see: README, pages, examples, help, strings of report and terminal."""
     paths = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-    paths += sorted((ROOT / "docs").glob("*.rst"))
+    paths += sorted((ROOT / "docs").glob("*.rst")) + sorted((ROOT / "examples").glob("*.py"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
     pytest.importorskip("typer")
     commands = import_module("lssvm.cli.app").app.registered_commands

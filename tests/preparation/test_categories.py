@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.model_selection import KFold
 from tests.oracles import preparation as oracle
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.columns import read_table
 from lssvm.data.folds import assign_folds
 from lssvm.preparation import TablePreparation
@@ -272,3 +274,21 @@ def test_bad_targets_are_errors():
         preparation.fit(table, y[:99])
     with pytest.raises(InvalidInputError, match="every row once"):
         TablePreparation(max_levels=5, cv=[([0], [1])]).fit(table, y)
+
+
+@pytest.mark.parametrize(("trained", "new"), [("1", 1.0), ("1.0", 1), ("1", "1.0"), ("1.0", "1")])
+def test_whole_numbers_are_the_same_levels_as_text_and_as_floats(trained, new):
+    table = {"code": [trained, "other", "third"] * 10}
+    preparation = TablePreparation().fit(table)
+    want = preparation.transform({"code": [trained]})
+    np.testing.assert_array_equal(preparation.transform({"code": [new]}), want)
+
+
+def test_a_column_of_unseen_levels_warns():
+    preparation = TablePreparation().fit({"job": ["cook", "smith", "pilot"] * 10})
+    with pytest.warns(ColumnWarning, match="Column 'job' has no value that training met .*'nurse'"):
+        preparation.transform({"job": ["nurse", "judge"] * 5})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        preparation.transform({"job": ["nurse"] * 9 + ["cook"]})
+        preparation.transform({"job": [None] * 9})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import ColumnWarning, InvalidInputError
+from lssvm.data.preparation import PreparedTable
 from lssvm.preparation import TablePreparation
 
 N = 60
@@ -38,7 +41,6 @@ def outcome(values, y=None, **parameters):
         ([f"AB-{max(i, 3)}" for i in range(N)], "95% of the values are different"),
         (np.arange(N), "it numbers the rows"),
         (np.arange(1, N + 1)[::-1], "it numbers the rows"),
-        (RNG.permutation(2 * N)[:N], "it numbers the rows"),
         (np.full(N, np.datetime64("NaT", "us")), "all its values are missing"),
         (np.full(N, np.nan), "all its values are missing"),
         (
@@ -60,6 +62,7 @@ def test_useless_columns_are_dropped_with_the_reason(values, why):
     "values",
     [
         RNG.integers(0, 1000, N),
+        RNG.permutation(2 * N)[:N],  # an area, although it predicts nothing
         np.arange(N) + 1960,
         np.arange(N) / 2,
         np.where(np.arange(N) == 3, np.nan, 7.0),
@@ -84,12 +87,22 @@ def test_useful_columns_are_not(values):
 def test_whole_numbers_that_predict_are_kept(values, y):
     y = 0.3 * values + NOISE if y is None else y
     done, why = outcome(values, y)
-    assert done == "standardised" and "it may number the rows" in why
+    assert done == "standardised" and "different numbers" in why
+
+
+@pytest.mark.parametrize("name", ["id", "customer_id", "CustomerID", "row", "Unnamed: 0"])
+def test_what_is_called_an_id_is_dropped_where_it_predicts_nothing(name):
+    numbers = RNG.permutation(10 * N)[:N]
+    with pytest.warns(ColumnWarning, match=f"'{name}': it numbers the rows"):
+        TablePreparation().fit({"useful": USEFUL, name: numbers}, NOISE)
+    kept = TablePreparation().fit({"useful": USEFUL, name: numbers}, 0.1 * numbers + NOISE)
+    assert not kept.prepared_.dropped
+    assert not TablePreparation().fit({"useful": USEFUL, "paid": numbers}, NOISE).prepared_.dropped
 
 
 def test_without_targets_a_running_number_is_kept():
     done, why = outcome(np.arange(N))
-    assert done == "standardised" and "it may number the rows" in why
+    assert done == "standardised" and why == "60 different numbers"
 
 
 def test_columns_are_dropped_and_kept_by_name():
@@ -148,20 +161,42 @@ def test_nothing_left_is_an_error_with_the_reasons():
         ([f"{i % 7},5" for i in range(N)], "numbers"),
         ([f"{i % 7}.25 %" for i in range(N)], "numbers"),
         ([f"€ 1.{i % 7}00,00" for i in range(N)], "numbers"),
-        ([f"{i % 7 + 1}.12.24" for i in range(N)], "dates"),
+        ([f"{i % 7}" if i % 8 else "k.A." for i in range(N)], "numbers but for 'k.A.' in 8 of 60"),
+        ([f"{i % 7 + 1}.12.24" if i % 10 else "?" for i in range(N)], "dates but for '[?]' in 6"),
     ],
 )
 def test_numbers_and_dates_written_as_text_are_said(values, what):
-    with pytest.warns(UserWarning, match=f"Column 'col' has {what} written as text"):
-        done, why = outcome(values)
-    assert done.startswith("indicators")
-    assert f"look like {what} written as text" in why
+    what = f"{what} written as text" if " " not in what else what
+    with pytest.warns(ColumnWarning, match=f"Column 'col': {what}"):
+        preparation = TablePreparation().fit({"useful": USEFUL, "col": values})
+    assert preparation.report_["done"][1].startswith("indicators")
+    assert set(preparation.prepared_.guesses) == {"col"}
+    again = PreparedTable.from_record(preparation.prepared_.to_record())
+    assert again.guesses == preparation.prepared_.guesses
+
+
+def test_dropped_and_guessed_columns_are_listed_in_one_warning():
+    table = {"useful": USEFUL, "one": np.ones(N), "day": ["3/4/2024", "5/6/2024"] * 30}
+    table["id"] = [f"n{i}" for i in range(N)]
+    with pytest.warns(ColumnWarning) as warned:
+        preparation = TablePreparation(drop=["id"]).fit(table)
+    assert len(warned) == 1  # what the user drops is not in it
+    assert str(warned[0].message) == (
+        "Columns of X are dropped. 'one': it is 1 in every row. Column 'day': no value tells day "
+        "and month apart: they are read as month, day, year. If that is wrong, write them as "
+        "2024-12-31."
+    )
+    assert preparation.prepared_.dropped == {
+        "one": "it is 1 in every row",
+        "id": "drop= names it",
+    }
 
 
 def test_codes_of_digits_are_categories_without_a_word():
-    done, why = outcome([f"00{i % 7}" for i in range(N)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done, _ = outcome([f"00{i % 7}" for i in range(N)])
     assert done.startswith("indicators")
-    assert "look like" not in why
 
 
 def test_the_report_prints_as_a_table_and_makes_a_frame():

@@ -106,6 +106,11 @@ FORMS = [
     ("Sun, 18 Aug 2024 10:29:00 GMT", "UTC"),
     ("2024/8/18 10:29", None),
     ("8/18/24 10:29 AM", None),
+    ("18.8.24 10:29", None),
+    ("20240818T102900Z", "UTC"),
+    ("20240818102900", None),
+    ("2024-08-18 12:29 CEST", "UTC"),
+    ("2024-W33-7 10:29", None),
 ]
 
 
@@ -118,8 +123,44 @@ def test_every_usual_form_is_the_same_moment(text, zone):
 
 
 def test_months_are_their_first_day():
-    texts = ["2024-08", "Aug 2024", "August 2024", "2024/8"]
+    texts = ["2024-08", "Aug 2024", "August 2024", "2024/8", "08/2024", "20240801"]
     assert set(parse_dates(texts, "ymd").tolist()) == {np.datetime64("2024-08-01", "us").item()}
+    assert set(parse_dates(["2024Q3", "2024-Q3", "Q3 2024", "2024-W27-1"], "ymd").tolist()) == {
+        np.datetime64("2024-07-01", "us").item()
+    }
+    preparation = TablePreparation().fit(
+        {"when": [f"{2000 + i // 12}-{1 + i % 12}" for i in range(40)]}
+    )
+    assert "week" not in preparation.report_["done"][0]
+
+
+@pytest.mark.filterwarnings("ignore::lssvm._core.errors.ColumnWarning")
+@pytest.mark.parametrize("dtype", [int, float, str])
+def test_numbers_of_eight_digits_are_dates(dtype):
+    days = np.datetime64("2024-01-01") + 7 * np.arange(60)
+    numbers = np.array([str(day).replace("-", "") for day in days]).astype(dtype)
+    preparation = TablePreparation().fit({"when": numbers})
+    assert preparation.report_["kind"] == ["date"]
+    assert len(preparation.prepared_.guesses) == (dtype is not str)
+    want = TablePreparation().fit_transform({"when": days})
+    np.testing.assert_array_equal(preparation.transform({"when": numbers}), want)
+    other = numbers.astype(int if dtype is str else str)
+    if dtype is not float:
+        np.testing.assert_array_equal(preparation.transform({"when": other}), want)
+    with pytest.raises(InvalidInputError, match="'20241341'"):
+        preparation.transform({"when": [20240101, 20241341]})
+    shifted = TablePreparation().fit({"when": np.arange(60) + 20240101})
+    assert shifted.report_["kind"] == ["number"]  # 20240132 is not a date
+
+
+def test_times_of_the_day_are_parts_of_it():
+    texts = [f"{i % 24}:{i % 60:02}" for i in range(60)]
+    preparation = TablePreparation().fit({"at": texts})
+    assert preparation.report_["kind"] == ["duration"]
+    Z = preparation.transform({"at": ["12:00", "12:00:00", "12:00 PM", None]})
+    assert np.all(Z[:3] == Z[0]) and preparation.prepared_.columns[0].width == 1
+    with pytest.raises(InvalidInputError, match="'noon' in row 0"):
+        preparation.transform({"at": ["noon"]})
 
 
 def test_noon_and_midnight():

@@ -167,7 +167,8 @@ def test_weights_count_as_they_do_in_score(tmp_path):
 
 
 @pytest.mark.parametrize("odd", [False, True])
-def test_the_lines_of_the_page_make_the_same_model(tmp_path, odd):
+def test_the_lines_of_the_page_make_the_same_model(tmp_path, odd, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the lines write report.html
     frame = cases.table(120).rename(columns={"<b>hours</b>": "hours", "a & b": "ab"})
     frame["w"] = 1 + np.arange(120) % 2
     file, options = tmp_path / "people.csv", {}

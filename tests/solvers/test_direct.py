@@ -15,8 +15,7 @@ from lssvm._core.errors import (
 )
 from lssvm.kernels import RBF, Linear, Precomputed
 from lssvm.solvers import Cholesky, DualSystem, Status, make_solver
-from lssvm.solvers.choice import choose_solver
-from lssvm.solvers.exact import eigen_state
+from lssvm.solvers.exact import choose_solver, eigen_state
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lssvm.fitting.fixed_solution import best_threshold
+from lssvm.tasks.losses import best_threshold
 
 
 def test_fewest_errors():

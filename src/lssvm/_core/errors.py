@@ -87,5 +87,9 @@ class ConvergenceWarning(UserWarning):
     """An iterative method stopped before it reached its tolerance."""
 
 
+class ColumnWarning(UserWarning):
+    """Columns of a table are dropped, or read in a way that is a guess."""
+
+
 class ScaleWarning(UserWarning):
     """Columns differ in scale so much that a kernel with one width does not see the small ones."""

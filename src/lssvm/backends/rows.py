@@ -19,6 +19,7 @@ from lssvm._core.arrays import (
     OnEvent,
     get_namespace,
     is_sparse,
+    pick,
     times,
     to_numpy,
 )
@@ -36,6 +37,7 @@ from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import resolve_gamma
 from lssvm.kernels.metric import IDENTITY
+from lssvm.solvers.features import Factor, FoldFactors, stream_factors
 from lssvm.solvers.moments import (
     FoldMoments,
     Moments,
@@ -104,6 +106,11 @@ class Training(Protocol):
         self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
     ) -> FoldMoments:
         """Return the moments of every fold, per class where a task puts them together."""
+
+    def factors(
+        self, kernel: Kernel, Z: FloatArray, map: NystromMap, folds: AnyFolds | None
+    ) -> FoldFactors:
+        """Return the QR factors of the features of every fold."""
 
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
@@ -308,6 +315,26 @@ class Rows(Training):
         cells = self.backend.moments(kernel, self.data, Z, layout, k)
         return FoldMoments(replace(layout, order=None), cells, task)  # 4 bytes a row
 
+    def factors(
+        self, kernel: Kernel, Z: FloatArray, map: NystromMap, folds: AnyFolds | None
+    ) -> FoldFactors:
+        """Return the QR factors of the features of every fold, in one pass."""
+        assert folds is None or isinstance(folds, Folds)
+        layout = make_cells(folds, self.n_rows)
+        order = np.arange(self.n_rows) if layout.order is None else layout.order
+        Y = np.asarray(self.Y)
+
+        def pieces() -> Iterator[Piece]:
+            for c, cell in enumerate(layout.cells):
+                for part in slices(cell.stop, CHUNK, cell.start):
+                    rows = order[part]
+                    own = np.full(len(rows), c)
+                    yield Piece(self.X[rows], Y[rows], pick(self.weight, rows), own, rows, own)
+
+        n_cells = len(layout.cells)
+        cells = stream_factors(kernel, Z, map, pieces(), n_cells, self.n_outputs)
+        return FoldFactors(replace(layout, order=None), cells)
+
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         sums = np.zeros((held_out.models[0].coef.shape[0], len(held_out.models)))
@@ -379,7 +406,7 @@ class Rows(Training):
     ) -> tuple[FloatArray, FloatArray, int]:
         """Minimise another loss than the squares for one output; also return the steps."""
         options |= {"budget": self.budget, "threads": self.threads}
-        y, weight = self.Y[:, [output]], self.weight
+        y, weight = self.Y[:][:, [output]], self.targets.weight
         if self.labels is not None:  # rows of other classes are not part of the problem
             options, used = options | {"classes": True}, (y[:, 0] != 0).astype(np.float64)
             weight = used if weight is None else used * weight
@@ -570,6 +597,15 @@ class ScanRows(Training):
         n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
         return FoldMoments(stream_cells(n_cells, n_test, max(q, 1)), cells, task)
 
+    def factors(
+        self, kernel: Kernel, Z: FloatArray, map: NystromMap, folds: AnyFolds | None
+    ) -> FoldFactors:
+        """Return the QR factors of the features of every fold, in one pass."""
+        assert not isinstance(folds, Folds)
+        n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
+        work = partial(_factors, kernel=kernel, Z=Z, map=map, folds=folds)
+        return FoldFactors(stream_cells(n_cells, n_test, 1), self.blocks.reduce(work, _added))
+
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         work = partial(_loss_sums, held=self._held(held_out), loss=loss)
@@ -650,7 +686,7 @@ class ScanRows(Training):
         return np.asarray(self.blocks.reduce(partial(_holds, keys=keys, seed=seed), np.logical_or))
 
 
-def _added(one: list[Moments], other: list[Moments]) -> list[Moments]:
+def _added(one: list[Any], other: list[Any]) -> list[Any]:
     return [a + b for a, b in zip(one, other, strict=True)]
 
 
@@ -672,6 +708,20 @@ def _moments(
 
     pieces = (piece._replace(Y=piece.Y[:, :n_targets]) for piece in blocks.pieces(assign))
     return accumulate_stream(kernel, pieces, Z, n_cells, n_targets, budget=budget, threads=threads)
+
+
+def _factors(
+    blocks: Blocks,
+    kernel: Kernel,
+    Z: FloatArray,
+    map: NystromMap,
+    folds: PositionFolds | PositionHoldout | None,
+) -> list[Factor]:
+    def assign(position: IntArray, label: IntArray) -> IntArray:
+        return np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
+
+    n_cells = 1 if folds is None else folds.n_cells
+    return stream_factors(kernel, Z, map, blocks.pieces(assign), n_cells, blocks.n_targets)
 
 
 @dataclass(frozen=True, eq=False)

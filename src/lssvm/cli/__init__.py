@@ -20,8 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     -------
     int
         The exit code: 0, 2 for input that cannot be used (one line on standard error gives the
-        reason), 130
-        when it was interrupted.
+        reason), 130 when it was interrupted.
 
     Examples
     --------

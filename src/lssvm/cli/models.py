@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm.cli.console import FitProgress, Output
-from lssvm.cli.options import Fitting, Modelling
+from lssvm.cli.options import Fitting, Modelling, Reading, read_orders
 
 if TYPE_CHECKING:
     from lssvm.cli.tables import Table
@@ -198,6 +198,10 @@ class Loaded:
             raise ModelFileError("The model file does not name its target: give --target.")
         return name
 
+    def reading(self, given: Reading) -> Reading:
+        """Return how files are read: what meant a missing value in training means one again."""
+        return replace(given, missing=[*given.missing, *self.card.get("missing", ())])
+
     def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
         """Return the rows that the model was trained on and those that were held out.
 
@@ -266,6 +270,7 @@ def _measured(value: Any) -> bool:
 _KINDS: dict[str, Any] = {
     "target": _text,
     "positive": _text,
+    "missing": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
     "tested": _text,
     "weight": _text,
     "seed": lambda value: isinstance(value, int) and value >= 0,
@@ -292,9 +297,9 @@ _SHARED = ("scoring", "class_weight", "device", "memory", "jobs")
 _GREEDY = ("C", "gamma", "cv", "support", "intercept", "multiclass")
 _KNOWN = {
     "fixed-size": (*_OWN, *_SHARED, "kernel"),
-    "table": (*_SHARED, "kernel", "preset", "time_limit"),
-    "dual": (*_SHARED, *_DUAL, "kernel"),
-    "greedy": ("class_weight", "memory", "jobs", "kernel", *_GREEDY),
+    "table": (*_SHARED, "kernel", "preset", "time_limit", "ordered"),
+    "dual": (*_SHARED, *_DUAL, "kernel", "ordered"),
+    "greedy": ("class_weight", "memory", "jobs", "kernel", "ordered", *_GREEDY),
 }
 _OF_KIND: dict[
     str, dict[str, tuple[str, ...]]
@@ -332,7 +337,7 @@ def model_kind(modelling: Modelling, fitting: Fitting) -> str:
         f.name: value
         for group in (fitting, modelling)
         for f in fields(group)
-        if (value := getattr(group, f.name)) is not None and f.name != "kind"
+        if (value := getattr(group, f.name)) not in (None, (), []) and f.name != "kind"
     }
     if kind == "auto":
         kind = "fixed-size" if set(given) & {*_OWN, "kernel"} else "table"
@@ -412,8 +417,10 @@ def make_estimator(
     seed : int
     kind : {"fixed-size", "table", "dual", "greedy"}, default="fixed-size"
     ask : Modelling, optional
-        Preset and time limit of the table model.
+        Preset and time limit of the table model, and ordered categories.
     """
+    ask = Modelling() if ask is None else ask
+    orders = read_orders(ask.ordered) or None
     parameters = {**_words(given, classes, kind), **_tuned(given)}
     if given.memory is not None:
         from lssvm._core.blocks import as_bytes
@@ -423,7 +430,7 @@ def make_estimator(
     if kind == "fixed-size":
         parameters |= _of_fixed_size(given)
     elif kind == "table":
-        parameters |= _of_table(ask or Modelling())
+        parameters |= _of_table(ask) | {"ordered": orders}
     elif given.intercept == "penalised":
         raise InvalidInputError(
             f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
@@ -440,7 +447,8 @@ def make_estimator(
         from lssvm.preparation import TablePreparation
 
         target = "classes" if classes else "numbers"
-        model = make_pipeline(TablePreparation(target=target, random_state=seed), model)
+        ready = TablePreparation(target=target, ordered=orders, random_state=seed)
+        model = make_pipeline(ready, model)
     if given.device is not None:
         if "device" in model.get_params():
             model.set_params(device=given.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -15,6 +15,7 @@ import typer
 from typer import Argument
 from typer.core import TyperCommand
 
+from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import Output, plain_warnings
 
 INTERRUPTED = 130
@@ -181,7 +182,8 @@ DataFile = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="CSV, TSV, Excel, JSON lines, Parquet or Feather, a folder, or a pattern in quotes.",
+        help="CSV, TSV, Excel, JSON lines, Parquet or Feather, a folder, a pattern in quotes, or "
+        "- for standard input.",
     ),
 ]
 ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file (.lssvm).")]
@@ -262,6 +264,27 @@ class Columns:
     )
 
 
+def read_orders(given: Sequence[str]) -> dict[str, list[str]]:
+    """Return the levels of ordered categories.
+
+    Examples
+    --------
+    >>> from lssvm.cli.options import read_orders
+    >>> read_orders(["size=S,M,L"])
+    {'size': ['S', 'M', 'L']}
+    """
+    orders = {}
+    for text in given:
+        name, sign, levels = text.partition("=")
+        found = [level.strip() for level in levels.split(",")]
+        if not (name and sign and all(found) and len(found) > 1):
+            raise InvalidInputError(
+                f"--ordered {text} is not usable: give COLUMN=LOW,...,HIGH, as in size=S,M,L."
+            )
+        orders[name.strip()] = found
+    return orders
+
+
 @dataclass(frozen=True)
 class Modelling:
     """Which model."""
@@ -280,6 +303,9 @@ class Modelling:
     )
     time_limit: float | None = option(
         None, "Seconds that fitting the table model should stay below.", "SECONDS", min=0.0
+    )
+    ordered: list[str] = option(  # noqa: RUF009
+        (), "Levels of a column from low to high; may be repeated.", "COLUMN=LOW,...,HIGH"
     )
 
 

@@ -73,7 +73,8 @@ def predict(
     if general.json and out == "-":
         raise InvalidInputError("--json describes a file of predictions: give -o FILE.")
     check_writable(out, ENDINGS, (data, model), stdout=True)
-    loaded = load_model(model).model
+    stored = load_model(model)
+    loaded, reading = stored.model, stored.reading(reading)
     if written.proba and not (is_classifier(loaded) and hasattr(loaded, "predict_proba")):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
@@ -174,7 +175,7 @@ def evaluate(
     from lssvm.cli.tables import open_input
 
     loaded = load_model(model)
-    with open_input(data, reading, general.output.note) as table:
+    with open_input(data, loaded.reading(reading), general.output.note) as table:
         rows = model_scan(loaded.model, table, loaded.target(measured.target), measured.weight)
         held = loaded.parts(table, rows)[1] if measured.held_out else rows
         if held is None:

@@ -581,21 +581,20 @@ class _Facts:
             self.labels = self.labels if len(self.labels) <= _MANY else None
 
     def check(self) -> dict[str, str]:
-        """Return the columns that cannot be used; raise for those without a value."""
+        """Return the columns that cannot be used, and why."""
         empty = [name for name, count in self.present.items() if count == 0]
-        nameless = [name for name in empty if _NAMELESS.fullmatch(name)]
-        named = [name for name in empty if name not in nameless]
-        if named:
-            raise InvalidInputError(
-                f"{self.table.path} has columns without a single value: {short_list(named)}. Leave "
-                f"them out with --drop, as in --drop {named[0]}."
-            )
+        reasons = {
+            name: "it has neither a name nor values"
+            if _NAMELESS.fullmatch(name)
+            else "all its values are missing"
+            for name in empty
+        }
         many = (
             f"text with more than {self.most} different strings (keep it with --max-categories "
             "N, or with --model table, which takes any)"
         )
         return {
-            **dict.fromkeys(nameless, "it has neither a name nor values"),
+            **reasons,
             **{name: many for name, strings in self.strings.items() if len(strings) > self.most},
         }
 

@@ -6,6 +6,7 @@ import os
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 from typer import Option
 
-from lssvm._core.errors import InvalidInputError, LSSVMError
+from lssvm._core.errors import ColumnWarning, InvalidInputError, LSSVMError
 from lssvm.cli.console import Output, percent, shown
 from lssvm.cli.models import (
     Model,
@@ -42,7 +43,7 @@ from lssvm.cli.options import (
 from lssvm.cli.predicting import headlines, measure, metrics_of, write_onnx
 
 if TYPE_CHECKING:
-    from lssvm.cli.tables import HoldOut, Inspection
+    from lssvm.cli.tables import HoldOut, Inspection, Table
     from lssvm.data import Scan
 
 WITHOUT_REPORT = 1  # exit code: the model was written, its report was not
@@ -142,12 +143,17 @@ def fit_rows(
             groups = _groups(model, inspected, rule)
         rule = rule if test is not None else None
     started = time.monotonic()
-    stopped = fit_scan(model, train, output, inspected.classes, groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)  # a line for each column follows
+        stopped = fit_scan(model, train, output, inspected.classes, groups)
     seconds = time.monotonic() - started
     fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
     for name, reason in fitted.left_out.items():
         if name not in inspected.left_out:
             output.note(f"lssvm: column {name!r} is dropped: {reason}")
+    ready = prepared_table(model)
+    for name, guess in ({} if ready is None else ready.guesses).items():
+        output.note(f"lssvm: column {name!r}: {guess}")
     return fitted
 
 
@@ -182,19 +188,36 @@ def train(
     rows (the same share of every class) is held out to test the model; below 100 rows the metrics
     are cross-validated. Ctrl-C saves the best model so far (exit code 130).
     """
-    from lssvm.cli.models import make_estimator, model_kind
-    from lssvm.cli.tables import check_writable, inspect_table, open_table
+    from lssvm.cli.tables import check_writable, open_input
 
-    output, report = general.output, testing.report
-    test, test_data = testing.test, testing.test_data
+    report = testing.report
     check_writable(model, inputs=(data,))
     check_writable(report, inputs=(data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(model):
         raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
     if is_onnx(model):
         write_onnx(None, model)
+    with open_input(data, reading, general.output.note) as table:
+        _train(table, columns, model, reading, modelling, fitting, general, testing)
+
+
+def _train(
+    table: Table,
+    columns: Columns,
+    model: str,
+    reading: Reading,
+    modelling: Modelling,
+    fitting: Fitting,
+    general: Seeded,
+    testing: Testing,
+) -> None:
+    """Fit, test and write a model of an open table, and a report."""
+    from lssvm.cli.models import make_estimator, model_kind
+    from lssvm.cli.tables import inspect_table, open_table
+
+    output, report = general.output, testing.report
+    test, test_data = testing.test, testing.test_data
     kind = model_kind(modelling, fitting)
-    table = open_table(data, reading, output.note)
     parted = [name for name in (testing.group, testing.by_time) if name is not None]
     if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
         raise InvalidInputError(
@@ -208,8 +231,8 @@ def train(
         why = too_large(inspected, fitting.memory, testing.group is not None)
         if why and (modelling.preset is not None or modelling.time_limit is not None):
             raise InvalidInputError(
-                f"{data}: {why}, so the default is the fixed-size model, which has no --preset and "
-                "no --time-limit: give --model table or --model fixed-size."
+                f"{table.path}: {why}, so the default is the fixed-size model, which has no "
+                "--preset and no --time-limit: give --model table or --model fixed-size."
             )
         if why:
             output.note(f"lssvm: {why}: the fixed-size model reads the rows block by block")
@@ -571,6 +594,7 @@ def _write(
         "weight": inspected.weight,
         "positive": positive,
         "data": os.path.basename(inspected.table.path),
+        "missing": list(inspected.table.csv.null_values),
         "rows": inspected.n_rows,
         "rows_without_target": inspected.without,
         "test_share": 0.0 if rule is None else rule.share,

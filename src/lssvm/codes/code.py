@@ -112,15 +112,19 @@ class Coding:
     targets : {"label", "fisher"} or (t1, t2), default="label"
         Targets +1 and -1; "fisher" takes +N/N1 and -N/N2 (section 3.3 of [Suykens2002]_), a
         pair +t1 and -t2 of eq. (3.23). Greedy models have the first.
-    threshold : {"zero", "cv"}, default="zero"
-        Where an output changes from one class to the other. "cv" moves it, for each binary problem
-        of a fixed-size model, to where the out-of-fold outputs of the tuning make the fewest errors
-        (it needs a tuned C or gamma, folds of several rows, calibration and no reduction); this
-        helps where the classes have different shapes or sizes.
+    threshold : {"zero", "midpoint", "cv"}, default="zero"
+        Threshold between the two classes of a binary problem. "midpoint" (dual models only) is
+        half-way between the mean outputs of the two classes (section 3.3.1 of [Suykens2002]_). "cv"
+        has the fewest errors of out-of-fold outputs: those of the tuning, or in a dual model of
+        leave-one-out; a fixed-size model needs a tuned C or gamma, folds of several rows,
+        calibration and no reduction. Both help where the classes have different shapes or sizes.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How `predict_proba` turns scores of rows that the model had not seen into probabilities;
         "auto" takes the sigmoid for fewer than 1,000 rows, else the better of the two. None: there
         is no `predict_proba`.
+    loss : "squared" or lssvm.solvers.DifferentiableLoss, default="squared"
+        What the binary problems minimise, such as ``Logistic()``; probabilities are then not
+        calibrated, and the targets are "label". Greedy models have the first.
 
     Examples
     --------
@@ -139,6 +143,7 @@ class Coding:
     targets: Any = "label"
     threshold: str = "zero"
     calibration: str | None = "auto"
+    loss: Any = "squared"
 
     @classmethod
     def of(cls, multiclass: Any) -> Coding:
@@ -476,8 +481,8 @@ def make_code(name: str | ArrayLike | Code, k: int, random_state: RandomState = 
     name : str, array-like of shape (k, n_problems) or Code
         "ovo" is `one_vs_one`, "ova" is `one_vs_all`, "moc" is `minimum_output`, "moc-counting" the
         same by binary counting (``balanced=False``) and "ecoc" is `error_correcting`. "auto" is
-        one-vs-one for up to 10 classes and one-vs-all for more (classifiers that are asked for
-        "auto" then try both on a sample). An array is checked as in `Code`.
+        one-vs-one for up to 10 classes and one-vs-all for more (classifiers with "auto" then
+        compare both on a sample). An array is checked as in `Code`.
     k : int
         Number of classes, at least 2. With two classes every name gives the one column [-1, +1].
     random_state : int, Generator, RandomState or None, default=None
@@ -633,9 +638,8 @@ def decode(
     A zero entry, and a score of exactly zero, cost what is in the middle (half a vote, L(0)), as in
     [Allwein2000]; otherwise the class with the most zeros would be favoured. A term that all code
     words have in common is omitted, so zeros cost nothing if every class has equally many. For
-    codes
-    with zeros prefer linear to squared loss, which lets a right answer above 1 count against the
-    classes that take part in the problem.
+    codes with zeros prefer linear to squared loss, which lets a right answer above 1 count against
+    the classes that take part in the problem.
 
     For minimum output coding the two decodings agree whenever sign(s) is a code word, always if the
     number of classes is a power of two: there is no redundancy to use. If sign(s) is none of

@@ -25,7 +25,7 @@ from lssvm.data.sheets import open_json_lines, open_sheet
 _ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "ipc": (".arrow", ".feather", ".ipc"),
-    "csv": (".csv", ".tsv"),
+    "csv": (".csv", ".tsv", ".txt"),
     "excel": SHEETS,
     "jsonl": (".jsonl", ".ndjson"),
 }
@@ -301,7 +301,7 @@ def kind_of_type(name: str, type: Any, where: str) -> str:
     if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
         return "text"
     kinds = {"boolean": (t.is_boolean,), "date": (t.is_date, t.is_timestamp)}
-    kinds |= {"duration": (t.is_duration,)}
+    kinds |= {"duration": (t.is_duration, t.is_time)}  # a time of the day is a part of it
     kinds |= {"number": (t.is_integer, t.is_floating, t.is_decimal, t.is_null)}
     for kind, tests in kinds.items():  # null: a column without a single value
         if any(test(type) for test in tests):
@@ -330,10 +330,9 @@ def column_numbers(column: Any) -> FloatArray:
             column = pc.local_timestamp(column)  # by the clock of the zone
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         return column_numbers(column) / 86_400e6
-    if pa.types.is_duration(column.type):
-        return (
-            column_numbers(column.cast(pa.duration("us"), safe=False).cast(pa.int64())) / 86_400e6
-        )
+    if pa.types.is_duration(column.type) or pa.types.is_time(column.type):
+        micros = pa.duration("us") if pa.types.is_duration(column.type) else pa.time64("us")
+        return column_numbers(column.cast(micros, safe=False).cast(pa.int64())) / 86_400e6
     if column.type != pa.float64():
         column = column.cast(pa.float64(), safe=not pa.types.is_integer(column.type))
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

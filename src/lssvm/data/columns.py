@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, is_sparse
 from lssvm._core.blocks import as_bytes, require
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.dates import DateStyle, date_style, parse_dates
+from lssvm.data.dates import DateStyle, date_style, parse_dates, times_of_day
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")
 """What a column can hold; "empty" is a column of missing values, which fits every kind."""
@@ -100,17 +100,31 @@ class RawColumn:
         return np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # -0 is 0
 
     def date_style(self) -> DateStyle | None:
-        """Return how the levels of a category are written as dates; None where one is none."""
+        """Return how texts, or numbers such as 20240131, are written as dates; None: one is not."""
+        if self.kind == "number":
+            known = self.values[~np.isnan(self.values)]
+            month, day = known // 100 % 100, known % 100
+            dated = (known >= 19000101) & (known < 21000000) & (month >= 1) & (month <= 12)
+            dated &= (day >= 1) & (day <= 31) & (known == np.floor(known))
+            return date_style(self.as_category().levels) if len(known) and dated.all() else None
         return None if self.kind != "category" or self.ordered else date_style(self.levels)
 
+    def as_time_of_day(self) -> RawColumn | None:
+        """Return texts such as 10:29 as parts of a day; None where one is something else."""
+        parts = None if self.kind != "category" or self.ordered else times_of_day(self.levels)
+        if parts is None:
+            return None
+        return RawColumn(self.name, "duration", np.append(parts, np.nan)[self.values])
+
     def as_dates(self, order: str, zoned: bool = False) -> RawColumn | None:
-        """Return a category as the dates that its levels are, None where one is none."""
-        dates = parse_dates(self.levels, order, zoned)
-        if dates is None:
+        """Return texts, or numbers such as 20240131, as dates; None where one is none."""
+        texts = self if self.kind == "category" else self.as_category()
+        dates = parse_dates(texts.levels, order, zoned)
+        if dates is None or not len(dates):
             return None
         table = np.append(dates, np.datetime64("NaT", "us"))
         zone = "UTC" if zoned else None
-        return RawColumn(self.name, "date", table[self.values], zone=zone)
+        return RawColumn(self.name, "date", table[texts.values], zone=zone)
 
     def as_category(self) -> RawColumn:
         """Return numbers as the names that they are written by: 1 and 1.0 are '1'."""
@@ -470,6 +484,8 @@ def _from_objects(name: str, values: list[Any]) -> RawColumn:
         return RawColumn(name, "number", _as_floats(values))
     if all(issubclass(t, datetime.date | np.datetime64) for t in types):
         return _from_date_objects(name, values)
+    if types == {datetime.time}:
+        return category_column(name, values).as_time_of_day() or category_column(name, values)
     if all(issubclass(t, datetime.timedelta | np.timedelta64) for t in types):
         return RawColumn(name, "duration", np.array(values, dtype="timedelta64[us]") / DAY)
     raise _mixture(name, values, types)

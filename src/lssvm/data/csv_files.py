@@ -292,7 +292,7 @@ class CsvOptions:
     null_values : tuple of str
         Texts that mean "missing", in addition to pyarrow's (the empty string, NA, NaN, null, ...).
     types : mapping from str to {"number", "integer", "text"}
-        What columns hold; the others are judged by the first megabyte of the file. "text" also
+        Types of columns; the others are detected in the first megabyte of the file. "text" also
         makes numbers and dates of Parquet and Arrow files names.
     decimal : {".", ","} or None
         The decimal sign; None: recognised.

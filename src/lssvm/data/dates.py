@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import date
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +25,39 @@ _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _DATES = (
     r"(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})",
     r"(?P<a>\d{1,2})(?P<sign>[-/.])(?P<b>\d{1,2})(?P=sign)(?P<year>\d{4})",
-    r"(?P<a>\d{1,2})(?P<sign>/)(?P<b>\d{1,2})/(?P<year>\d{2})",
-    r"(?P<a>\d{2})(?P<sign>[-.])(?P<b>\d{2})(?P=sign)(?P<year>\d{2})",
+    r"(?P<a>\d{1,2})(?P<sign>[/.])(?P<b>\d{1,2})(?P=sign)(?P<year>\d{2})",
+    r"(?P<a>\d{2})(?P<sign>-)(?P<b>\d{2})-(?P<year>\d{2})",
     rf"{_DAY}[ .-]{{0,2}}{_NAME},?[ -](?P<year>\d{{4}}|\d{{2}})",
     rf"{_NAME}[ -]{_DAY},? (?P<year>\d{{4}})",
     r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
+    r"(?P<month>\d{1,2})[-/.](?P<year>\d{4})",
     rf"{_NAME},?[ -](?P<year>\d{{4}})",
+    r"(?P<year>\d{4})[ -]?Q(?P<quarter>[1-4])",
+    r"Q(?P<quarter>[1-4])[ /-]?(?P<year>\d{4})",
+    r"(?P<year>\d{4})-?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?",
 )
+_ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "BST": 60, "CET": 60, "CEST": 120}
+_ZONES |= {"EST": -300, "EDT": -240, "CST": -360, "CDT": -300}
+_ZONES |= {"MST": -420, "MDT": -360, "PST": -480, "PDT": -420}
+_ZONE = rf"(?P<zone>{'|'.join(_ZONES)}|[+-]\d{{2}}(?::?\d{{2}})?)?"
 _CLOCK = (
     r"(?:(?:[T ]|, ?)\s*(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})"
     r"(?:[.,](?P<part>\d{1,9}))?)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
-    r"\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?"
+    rf"\s*{_ZONE})?"
+)
+_COMPACT = (  # 20240131, 20240131T102900Z
+    r"(?P<year>(?:19|20)\d{2})(?P<month>\d{2})(?P<day>\d{2})"
+    rf"(?:T?(?P<hour>\d{{2}})(?P<minute>\d{{2}})(?P<second>\d{{2}})?{_ZONE})?"
 )
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
-_PATTERNS = tuple(re.compile(rf"\s*{_WEEKDAY}{date}{_CLOCK}\s*") for date in _DATES)
+_PATTERNS = (
+    *(re.compile(rf"\s*{_WEEKDAY}{form}{_CLOCK}\s*") for form in _DATES),
+    re.compile(rf"\s*{_COMPACT}\s*"),
+)
+_TIME = re.compile(
+    r"\s*(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*"
+)
 _TWO_DIGITS = 70
 """Years of two digits from this one on are in the 20th century."""
 
@@ -95,25 +115,46 @@ def read_text(text: str) -> Written | None:
     else:
         return None
     parts = match.groupdict()
-    first, second, is_open = _month_and_day(parts)
-    if first < 0:
-        return None
     year = int(parts["year"])
     if len(parts["year"]) == 2:
         year += 1900 if year >= _TWO_DIGITS else 2000
+    if parts.get("week"):
+        try:
+            day = date.fromisocalendar(year, int(parts["week"]), int(parts["weekday"] or 1))
+        except ValueError:
+            return None
+        year, first, second, is_open = day.year, day.month, day.day, False
+    else:
+        first, second, is_open = _month_and_day(parts)
+    if first < 0:
+        return None
     micros = _micros(parts)
     if micros < 0:
         return None
     offset = _offset(parts["zone"])
     sign = parts.get("sign") or ""
-    return Written(year, first, second, is_open, sign, micros, offset, bool(parts["half"]))
+    return Written(year, first, second, is_open, sign, micros, offset, bool(parts.get("half")))
 
 
-def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int, bool]:
+def times_of_day(texts: Sequence[str]) -> list[float] | None:
+    """Return times of the day (10:29, 7:05:30 PM) as parts of it; None where one is none.
+
+    Examples
+    --------
+    >>> from lssvm.data.dates import times_of_day
+    >>> times_of_day(["6:00", "18:00:00", "6:00 PM"]), times_of_day(["6:00", "six"])
+    ([0.25, 0.75, 0.75], None)
+    """
+    matches = [_TIME.fullmatch(text) for text in texts]
+    micros = [-1 if match is None else _micros(match.groupdict()) for match in matches]
+    return None if min(micros, default=-1) < 0 else [value / 86_400e6 for value in micros]
+
+
+def _month_and_day(parts: dict[str, Any]) -> tuple[int, int, bool]:
     """Return month, day and False, or two numbers of open order and True; -1: no such month."""
     if parts.get("a") is not None:
         return int(parts["a"] or 0), int(parts["b"] or 0), True
-    month = int(parts.get("month") or 0)
+    month = int(parts.get("month") or 3 * int(parts.get("quarter") or 0) - 2)
     name = (parts.get("name") or "").lower()
     if name:
         if name not in _FULL and name not in (*_MONTHS, "sept"):
@@ -122,24 +163,25 @@ def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int, bool]:
     return month, int(parts.get("day") or 1), False
 
 
-def _micros(parts: dict[str, str | None]) -> int:
+def _micros(parts: dict[str, Any]) -> int:
     """Return the microseconds since midnight; -1 where there is no such time."""
     hour, minute, second = (int(parts[key] or 0) for key in ("hour", "minute", "second"))
-    if parts["half"]:
+    half = parts.get("half")
+    if half:
         if not 1 <= hour <= 12:
             return -1
-        hour = hour % 12 + 12 * (parts["half"][0] in "Pp")
+        hour = hour % 12 + 12 * (half[0] in "Pp")
     if hour > 23 or minute > 59 or second > 59:
         return -1
-    fraction = int((parts["part"] or "0").ljust(6, "0")[:6])
+    fraction = int((parts.get("part") or "0").ljust(6, "0")[:6])
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
 
 
 def _offset(zone: str | None) -> int | None:
     if zone is None:
         return None
-    if zone in ("Z", "UTC", "GMT"):
-        return 0
+    if zone in _ZONES:
+        return _ZONES[zone]
     digits = zone[1:].replace(":", "").ljust(4, "0")
     return (-1 if zone[0] == "-" else 1) * (60 * int(digits[:2]) + int(digits[2:]))
 
@@ -163,22 +205,22 @@ def date_style(texts: Sequence[str]) -> DateStyle | None:
     """
     written = []
     for text in texts:
-        date = read_text(text)
-        if date is None:
+        one = read_text(text)
+        if one is None:
             return None
-        written.append(date)
-    if not written or len({date.offset is None for date in written}) > 1:
+        written.append(one)
+    if not written or len({one.offset is None for one in written}) > 1:
         return None
     zoned = written[0].offset is not None
-    numeric = [date for date in written if date.open]
+    numeric = [one for one in written if one.open]
     if not numeric:
         return DateStyle("ymd", zoned) if _moments(written, "ymd") is not None else None
     possible = [order for order in ("mdy", "dmy") if _moments(written, order) is not None]
     if len(possible) < 2:
         return DateStyle(possible[0], zoned) if possible else None
-    american = any(date.half for date in numeric) or numeric[0].sign == "/"
+    american = any(one.half for one in numeric) or numeric[0].sign == "/"
     open_points = numeric[0].sign == "."
-    same = all(date.first == date.second for date in numeric)
+    same = all(one.first == one.second for one in numeric)
     return DateStyle("mdy" if american else "dmy", zoned, not (open_points or same))
 
 
@@ -195,23 +237,23 @@ def parse_dates(texts: Iterable[str], order: str, zoned: bool = False) -> Moment
     """
     written = []
     for text in texts:
-        date = read_text(text)
-        if date is None or (date.offset is not None) != zoned:
+        one = read_text(text)
+        if one is None or (one.offset is not None) != zoned:
             return None
-        written.append(date)
+        written.append(one)
     return _moments(written, order)
 
 
 def _moments(written: list[Written], order: str) -> Moments | None:
     days, micros = [], []
-    for date in written:
-        month, day = date.first, date.second
-        if date.open and order == "dmy":
+    for one in written:
+        month, day = one.first, one.second
+        if one.open and order == "dmy":
             month, day = day, month
-        if date.open and order == "ymd":
+        if one.open and order == "ymd":
             return None
-        days.append(f"{date.year:04}-{month:02}-{day:02}")
-        micros.append(date.micros - 60_000_000 * (date.offset or 0))
+        days.append(f"{one.year:04}-{month:02}-{day:02}")
+        micros.append(one.micros - 60_000_000 * (one.offset or 0))
     try:
         whole = np.array(days, dtype="datetime64[D]")
     except ValueError:

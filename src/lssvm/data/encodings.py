@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.data.columns import RawColumn
+from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import RawColumn, is_missing
 
 HALF = float(np.sqrt(0.5))
 """Half the distance of two levels that share one column: they are sqrt(2) apart."""
@@ -155,9 +156,11 @@ class LevelEncoding:
 
     @staticmethod
     def _place(level: str, place: dict[str, int]) -> int:
-        """Return the place of a level; 1 is also 1.0, as models of version 0.2 have it."""
-        found = place.get(level, -2)
-        return place.get(f"{level}.0", -2) if found < 0 and level.lstrip("-").isdigit() else found
+        """Return the place of a level; 1 is also 1.0: numbers beside a missing value are floats."""
+        whole = level.removesuffix(".0")
+        number = level not in place and whole.lstrip("-").isdigit()
+        other = f"{level}.0" if whole == level else whole
+        return place.get(other if number else level, -2)
 
     def place_of(self, level: str) -> int:
         """Return the place of a level; -2: it is not among them."""
@@ -651,3 +654,81 @@ def learn_ordered(
     if indicator:
         unseen[1] = -indicator
     return LevelEncoding(column.levels, table[:-1], table[-1], unseen, number.suffixes)
+
+
+FEW_CLASSES = 50
+"""Whole numbers with at most so many different values are classes, unless told otherwise."""
+
+
+def read_targets(y: Any, n_rows: int, kind: str, counted: BoolArray) -> Targets:
+    """Return y as numbers.
+
+    Parameters
+    ----------
+    y : array of shape (n,) or (n, k)
+    n_rows : int
+    kind : {"auto", "classes", "numbers"}
+        "auto": text, booleans and whole numbers with at most 50 different values are classes.
+    counted : bool array of shape (n,)
+        The rows of positive weight; classes that no such row has do not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.encodings import read_targets
+    >>> read_targets(["no", "yes", "no"], 3, "auto", np.ones(3, dtype=bool)).values.ravel().tolist()
+    [0.0, 1.0, 0.0]
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim not in (1, 2) or len(labels) != n_rows:
+        raise InvalidInputError(
+            f"y has shape {labels.shape} but X has {n_rows} rows: give one target for each row."
+        )
+    if labels.dtype.kind in "OUT" and any(is_missing(v) for v in set(labels.ravel().tolist())):
+        raise InvalidInputError("y has missing values: leave out the rows without a target.")
+    if kind == "auto":
+        kind = "classes" if _looks_like_classes(labels[counted]) else "numbers"
+    if kind == "numbers":
+        return _numeric_targets(labels)
+    if labels.ndim == 2:
+        raise InvalidInputError(
+            f"y has shape {labels.shape}, but classes are given in one column: give shape "
+            f"({n_rows},)."
+        )
+    if labels.dtype == object:
+        labels = labels.astype(str)
+    classes = np.unique(labels[counted])
+    if len(classes) < 2:
+        return Targets(np.zeros((n_rows, 0)), ())
+    values = (labels[:, None] == classes[None, 1:]).astype(np.float64)
+    return Targets(values, tuple(f":target={label}" for label in classes[1:].tolist()))
+
+
+def _looks_like_classes(labels: AnyArray) -> bool:
+    if labels.ndim == 2:
+        return False
+    if labels.dtype.kind not in "iuf":
+        return not (labels.dtype == object and all(isinstance(v, int | float) for v in labels))
+    with np.errstate(invalid="ignore"):
+        whole = bool(np.all(labels == np.floor(labels)))
+    return whole and len(np.unique(labels)) <= FEW_CLASSES
+
+
+def _numeric_targets(labels: AnyArray) -> Targets:
+    try:
+        values = labels.astype(np.float64).reshape(len(labels), -1)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"y has values that are no numbers ({error}): give numbers, or target='classes'."
+        ) from error
+    if not np.all(np.isfinite(values)):
+        raise InvalidInputError(
+            "y has NaN or infinite values: leave out the rows without a target."
+        )
+    k = values.shape[1]
+    values = values - values.mean(
+        axis=0
+    )  # effects are differences: nothing is to cancel in squares
+    return Targets(values, tuple(":target" + ("" if k == 1 else str(j)) for j in range(k)))

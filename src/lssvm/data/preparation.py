@@ -10,15 +10,15 @@ import hashlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
-from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, is_missing, read_table
-from lssvm.data.dates import ORDERS, DateStyle, parse_dates
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.errors import ColumnWarning, InvalidInputError
+from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
+from lssvm.data.dates import ORDERS, DateStyle, parse_dates, read_text
 from lssvm.data.encodings import (
     CYCLES,
     HALF,
@@ -37,6 +37,7 @@ from lssvm.data.encodings import (
     learn_target_encoding,
     out_of_fold,
     phase,
+    read_targets,
 )
 from lssvm.data.folds import assign_folds, splitter_folds
 
@@ -61,11 +62,13 @@ class PreparedColumn:
         None: the column is left out.
     done, why : str
         In words, for people.
+    guess : str
+        What was assumed and may be wrong, with what to do then; empty: nothing.
 
     Examples
     --------
     >>> from lssvm.data.preparation import PreparedColumn
-    >>> PreparedColumn("id", "number", None, "left out", "it numbers the rows").width
+    >>> PreparedColumn("id", "number", None, "dropped", "it numbers the rows").width
     0
     """
 
@@ -74,6 +77,7 @@ class PreparedColumn:
     encoding: Encoding | None
     done: str
     why: str
+    guess: str = ""
 
     @property
     def width(self) -> int:
@@ -123,10 +127,15 @@ class PreparedTable:
         """The columns that features are made of."""
         return tuple(self.columns[j].name for j in self._used)
 
-    def dropped(self, named: Sequence[str] = ()) -> dict[str, str]:
-        """Return the columns that no feature is made of, but those named, with the reasons."""
-        columns = (c for c in self.columns if c.encoding is None and c.name not in named)
-        return {column.name: column.why for column in columns}
+    @property
+    def dropped(self) -> dict[str, str]:
+        """The columns that no feature is made of, with the reasons."""
+        return {column.name: column.why for column in self.columns if column.encoding is None}
+
+    @property
+    def guesses(self) -> dict[str, str]:
+        """What was assumed of columns and may be wrong, with what to do then."""
+        return {column.name: column.guess for column in self.columns if column.guess}
 
     @property
     def n_features(self) -> int:
@@ -193,6 +202,19 @@ class PreparedTable:
         zones = {n: e.zone for n, e in encodings if isinstance(e, DateEncoding)}
         return self._as_trained(read_table(X, self.used, zones))
 
+    def with_dates(self, table: RawTable) -> RawTable:
+        """Return all columns, those that were dates or durations in training as such."""
+        trained = {column.name: column for column in self.columns}
+        if not (self.named and table.named):
+            trained = dict(zip(table.names, self.columns, strict=False))
+        columns = tuple(
+            _as_trained(trained[column.name], column)
+            if column.name in trained and trained[column.name].kind in ("date", "duration")
+            else column
+            for column in table.columns
+        )
+        return RawTable(columns, table.named, table.n_rows)
+
     def used_columns(self, table: RawTable) -> RawTable:
         """Return the used ones of all columns of a table, as `transform` takes them.
 
@@ -214,7 +236,7 @@ class PreparedTable:
 
         Parameters
         ----------
-        X : RawTable that `read` returned, or a table as `read` takes it
+        X : table as `read` takes it
             Rows to turn into features.
 
         Returns
@@ -225,7 +247,10 @@ class PreparedTable:
         -----
         O(n d) time; no copy of the rows besides the result.
         """
-        table = self.read(X)
+        return self.encode(self.read(X))
+
+    def encode(self, table: RawTable) -> FloatArray:
+        """Return the features of rows that `read` returned, shape (n, d)."""
         out = np.empty((table.n_rows, self.n_features))
         at = 0
         for j, column in zip(self._used, table.columns, strict=True):
@@ -255,6 +280,31 @@ class PreparedTable:
             if new:
                 counts[self.columns[j].name] = new
         return counts
+
+    def warn_of_columns(self) -> None:
+        """Warn once, of all columns that are dropped (but by the user) or read by a guess."""
+        dropped = [f"{name!r}: {why}" for name, why in self.dropped.items() if why != NAMED]
+        texts = ["Columns of X are dropped. " + _listed(dropped)] if dropped else []
+        texts += [f"Column {name!r}: {guess}." for name, guess in self.guesses.items()]
+        if texts:
+            warnings.warn(" ".join(texts), ColumnWarning, stacklevel=4)
+
+    def warn_of_unseen(self, table: RawTable) -> None:
+        """Warn where no value of a column, in five rows or more, was met in training."""
+        for j, column in zip(self._used, table.columns, strict=True):
+            encoding = self.columns[j].encoding
+            if not isinstance(encoding, LevelEncoding) or column.kind != "category":
+                continue
+            places = encoding.positions(column)
+            if np.sum(places == -2) >= FEW_UNSEEN and not np.any(places >= 0):
+                known, new = (", ".join(map(repr, c.levels[:5])) for c in (encoding, column))
+                warnings.warn(
+                    f"Column {self.columns[j].name!r} has no value that training met ({known}), "
+                    f"but {new}: it does not help to predict these rows. Write its values as they "
+                    "were in training.",
+                    ColumnWarning,
+                    stacklevel=4,
+                )
 
     def to_record(self) -> dict[str, Any]:
         """Return nested dicts and lists of strings, numbers and arrays: nothing needs pickle."""
@@ -288,6 +338,16 @@ class PreparedTable:
         return cls(tuple(columns), bool(record["named"]))
 
 
+FEW_UNSEEN = 5
+"""Rows with unknown levels of a column, and no known one, from which on there is a warning."""
+
+
+def _listed(texts: list[str]) -> str:
+    """Return the first twenty texts as a sentence."""
+    more = f"; and {len(texts) - 20} more" if len(texts) > 20 else ""
+    return "; ".join(texts[:20]) + more + "."
+
+
 def _with_lists(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
 
@@ -306,6 +366,8 @@ def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
     kind = trained.kind
     if isinstance(trained.encoding, DateEncoding):
         column = _read_dates(column, trained.encoding)
+    if kind == "duration":
+        column = column.as_time_of_day() or column
     if column.kind in (kind, "empty"):
         check_finite(column)
         encoding = trained.encoding
@@ -351,7 +413,9 @@ def trained_level(trained: PreparedColumn, level: str) -> bool:
 
 
 def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
-    if column.kind != "category":
+    if column.kind not in ("category", "number") or (
+        column.kind == "number" and not encoding.order
+    ):
         return column
     order, zoned = encoding.order, encoding.zone is not None
     if not order:  # dates in training, text now
@@ -360,7 +424,8 @@ def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
         return column.as_dates(style.order, zoned) or column if style and usable else column
     dates = column.as_dates(order, zoned)
     if dates is None:
-        wrong = next(t for t in column.levels if parse_dates([t], order, zoned) is None)
+        texts = column.levels if column.kind == "category" else column.as_category().levels
+        wrong = next(t for t in texts if parse_dates([t], order, zoned) is None)
         raise InvalidInputError(
             f"Column {column.name!r} has the text {wrong!r}, but had dates written as "
             f"{ORDERS[order]}{' with a time zone' * zoned} in training: write it in the same way, "
@@ -424,83 +489,8 @@ class PreparationReport(dict[str, list[str | int]]):
 DROPPED = "dropped"
 """What is done with a column of which no feature is made."""
 
-FEW_CLASSES = 50
-"""Whole numbers with at most so many different values are classes, unless told otherwise."""
-
-
-def read_targets(y: Any, n_rows: int, kind: str, counted: BoolArray) -> Targets:
-    """Return y as numbers.
-
-    Parameters
-    ----------
-    y : array of shape (n,) or (n, k)
-    n_rows : int
-    kind : {"auto", "classes", "numbers"}
-        "auto": text, booleans and whole numbers with at most 50 different values are classes.
-    counted : bool array of shape (n,)
-        The rows of positive weight; classes that no such row has do not exist.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data.preparation import read_targets
-    >>> read_targets(["no", "yes", "no"], 3, "auto", np.ones(3, dtype=bool)).values.ravel().tolist()
-    [0.0, 1.0, 0.0]
-    """
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim not in (1, 2) or len(labels) != n_rows:
-        raise InvalidInputError(
-            f"y has shape {labels.shape} but X has {n_rows} rows: give one target for each row."
-        )
-    if labels.dtype.kind in "OUT" and any(is_missing(v) for v in set(labels.ravel().tolist())):
-        raise InvalidInputError("y has missing values: leave out the rows without a target.")
-    if kind == "auto":
-        kind = "classes" if _looks_like_classes(labels[counted]) else "numbers"
-    if kind == "numbers":
-        return _numeric_targets(labels)
-    if labels.ndim == 2:
-        raise InvalidInputError(
-            f"y has shape {labels.shape}, but classes are given in one column: give shape "
-            f"({n_rows},)."
-        )
-    if labels.dtype == object:
-        labels = labels.astype(str)
-    classes = np.unique(labels[counted])
-    if len(classes) < 2:
-        return Targets(np.zeros((n_rows, 0)), ())
-    values = (labels[:, None] == classes[None, 1:]).astype(np.float64)
-    return Targets(values, tuple(f":target={label}" for label in classes[1:].tolist()))
-
-
-def _looks_like_classes(labels: AnyArray) -> bool:
-    if labels.ndim == 2:
-        return False
-    if labels.dtype.kind not in "iuf":
-        return not (labels.dtype == object and all(isinstance(v, int | float) for v in labels))
-    with np.errstate(invalid="ignore"):
-        whole = bool(np.all(labels == np.floor(labels)))
-    return whole and len(np.unique(labels)) <= FEW_CLASSES
-
-
-def _numeric_targets(labels: AnyArray) -> Targets:
-    try:
-        values = labels.astype(np.float64).reshape(len(labels), -1)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"y has values that are no numbers ({error}): give numbers, or target='classes'."
-        ) from error
-    if not np.all(np.isfinite(values)):
-        raise InvalidInputError(
-            "y has NaN or infinite values: leave out the rows without a target."
-        )
-    k = values.shape[1]
-    values = values - values.mean(
-        axis=0
-    )  # effects are differences: nothing is to cancel in squares
-    return Targets(values, tuple(":target" + ("" if k == 1 else str(j)) for j in range(k)))
-
+NAMED = "drop= names it"
+"""Why a column is dropped that the user names."""
 
 FEW_ROWS = 20
 """Text that is different in each of fewer rows than these may still be a category."""
@@ -511,8 +501,10 @@ NEARLY_ALL = 0.9
 LONG = 40
 """Characters, on average, from which on text is taken for sentences."""
 
+MOSTLY = 0.8
+"""Share of the rows whose text is a number or a date from which on that is remarked."""
+
 _NUMBER = re.compile(r"[+-]?[$€£]? ?\d[\d., ']*(?:e[+-]?\d+)? ?[%$€£]?", re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}( .*)?")
 
 
 @dataclass(frozen=True)
@@ -685,7 +677,7 @@ def _encode_by_target(
     encoding = learn_target_encoding(counts, weight, targets, settings.smoothing)
     held = out_of_fold(counts, weight, targets, settings.smoothing, fold)
     done = f"encoded by the target, {_features(encoding.width)}"
-    return PreparedColumn(plan.name, plan.kind, encoding, done, plan.why), held
+    return replace(plan, encoding=encoding, done=done), held
 
 
 def _features(count: int) -> str:
@@ -722,13 +714,13 @@ class Learner:
     def column(self, column: RawColumn) -> PreparedColumn:
         """Return what becomes of a column; ``done`` is empty where targets have to be encoded."""
         if column.name in self.settings.dropped:
-            return self._dropped(column, "drop= names it")
-        style = None
+            return self._dropped(column, NAMED)
+        style, numeric = None, column.kind == "number"
         if self.settings.parse_dates:
             style = column.date_style()
-            column = (
-                column if style is None else column.as_dates(style.order, style.zoned) or column
-            )
+            if style is not None:
+                column = column.as_dates(style.order, style.zoned) or column
+            column = column.as_time_of_day() or column
         if column.kind == "empty" or column.missing.all():
             return self._dropped(column, "all its values are missing")
         if self.settings.judges(column.name):
@@ -745,7 +737,7 @@ class Learner:
         if column.kind == "boolean":
             return self._boolean(column)
         if column.kind == "date":
-            return self._date(column, style)
+            return self._date(column, style, numeric)
         return self._number(column)
 
     def _dropped(self, column: RawColumn, why: str) -> PreparedColumn:
@@ -769,7 +761,6 @@ class Learner:
         missing = column.missing
         distinct = self._distinct(column.values, missing)
         indicator = self._indicator(missing)
-        guess = ""
         if self.settings.judges(column.name):
             if distinct.constant and not indicator:
                 return self._dropped(column, f"it is {distinct.values[0]:g} in every row")
@@ -777,10 +768,9 @@ class Learner:
                 if self.targets is not None and not predicts(column.values, self.targets):
                     why = "it numbers the rows, and rows next to each other are not alike: an id"
                     return self._dropped(column, why)
-                guess = "; it may number the rows"
         encoding = self._scaled(column, distinct, indicator)
         done = "normal scores" if len(encoding.grid) else "standardised"
-        why = f"{len(distinct.values):,} different {column.kind}s{guess}"
+        why = f"{len(distinct.values):,} different {column.kind}s"
         if column.kind == "duration":
             why += ", in days"
         return PreparedColumn(column.name, column.kind, encoding, *_with_holes(done, why, encoding))
@@ -813,7 +803,7 @@ class Learner:
         done = f"two levels, {_features(encoding.width)}"
         return PreparedColumn(column.name, column.kind, encoding, done, why)
 
-    def _date(self, column: RawColumn, style: DateStyle | None) -> PreparedColumn:
+    def _date(self, column: RawColumn, style: DateStyle | None, numeric: bool) -> PreparedColumn:
         missing = column.missing
         distinct = self._distinct(days(column.values), missing)
         indicator = self._indicator(missing)
@@ -821,25 +811,26 @@ class Learner:
         if self.settings.judges(column.name) and span == 0 and not indicator:
             return self._dropped(column, "it is the same date in every row")
         observed = column.values[~missing]
+        months = bool(np.all(observed == observed.astype("datetime64[M]")))  # no days of the week
         cycles = tuple(
             cycle
             for cycle, length in CYCLES.items()
             if span > length and np.ptp(phase(observed, cycle)) > 0
+            if not (months and cycle == "week" and len(distinct.values) > 2)
         )
         position = self._scaled(column, distinct, indicator)
         encoding = DateEncoding(position, cycles, column.zone, "" if style is None else style.order)
         done = "position in days" + "".join(f", cycle of the {cycle}" for cycle in cycles)
+        guess = ""
         if style is not None and style.ambiguous:
-            warnings.warn(
-                f"Column {column.name!r} has dates of which no value tells day and month apart: "
-                f"they are read as {ORDERS[style.order]}. If that is wrong, write them as "
-                "2024-12-31.",
-                UserWarning,
-                stacklevel=2,
-            )
+            guess = f"no value tells day and month apart: they are read as {ORDERS[style.order]}"
+            guess += ". If that is wrong, write them as 2024-12-31"
+        elif numeric:
+            guess = "the numbers are read as dates, year, month, day. If they are codes, put a "
+            guess += "letter in front"
         why = f"{span:,.0f} days" + ("" if style is None else f", {style.describe()}")
         done, why = _with_holes(done, why, encoding.position)
-        return PreparedColumn(column.name, column.kind, encoding, done, why)
+        return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     def _category(self, column: RawColumn) -> PreparedColumn:
         settings = self.settings
@@ -851,11 +842,11 @@ class Learner:
             reason = self._tells_rows_apart(levels, counts, observed)
             if reason:
                 return self._dropped(column, reason)
-        hint = _looks_like_something_else(column.name, levels)
-        why = f"{len(levels):,} level" + "s" * (len(levels) != 1) + hint
+        guess = _other_than_text(column, counts)
+        why = f"{len(levels):,} level" + "s" * (len(levels) != 1)
         if len(levels) > settings.max_levels and self.supervised:
             why += f", more than max_levels={settings.max_levels}"
-            return PreparedColumn(column.name, column.kind, None, "", why)
+            return PreparedColumn(column.name, column.kind, None, "", why, guess)
         rare = settings.rare if settings.rare >= 1 else settings.rare * self.total
         encoding = learn_indicators(counts, rare, settings.max_levels, settings.category_scale)
         if encoding is None:
@@ -866,7 +857,7 @@ class Learner:
         if n_pooled:
             why += f", {n_pooled:,} of them pooled"
         done = f"indicators, {_features(encoding.width)}"
-        return PreparedColumn(column.name, column.kind, encoding, done, why)
+        return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     @staticmethod
     def _tells_rows_apart(levels: list[str], counts: LevelWeights, observed: float) -> str:
@@ -886,14 +877,20 @@ class Learner:
         return ""
 
 
+_ID = re.compile(
+    r"(.*[^a-z])?(id|ids|key|index|idx|no|nr|number|row|rownum|unnamed.*)", re.IGNORECASE
+)
+
+
 def _may_number_rows(column: RawColumn) -> bool:
-    """Whether a column holds whole numbers, all different, from 0 or 1 on or with few gaps."""
+    """Whether whole numbers run from 0 or 1 on, or are called an id and have few gaps."""
     n = len(column)
     if column.kind != "number" or n < 10:
         return False
     low, high = float(np.min(column.values)), float(np.max(column.values))
     running = low in (0, 1) and high - low == n - 1
-    if not (running or (n >= 50 and low >= 0 and high < 2.5 * n)):  # NaN is neither
+    named = n >= 50 and low >= 0 and _ID.fullmatch(re.sub("(?<=[a-z])(?=I[Dd]$)", "_", column.name))
+    if not (running or named):  # NaN is neither
         return False
     return bool(np.all(column.values == np.floor(column.values)))
 
@@ -942,26 +939,30 @@ def _with_holes(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str
     return done, why
 
 
-def _looks_like_something_else(name: str, levels: list[str]) -> str:
-    """Warn where text looks like numbers or dates, and return a remark for the report."""
-    some = levels[:: max(1, len(levels) // 1000)]
-    share = NEARLY_ALL * len(some)
-    signs = set(".,%$€£")
-    numbers = [t for t in some if _NUMBER.fullmatch(t.strip())]
-    dates = [t for t in some if _DATE.fullmatch(t.strip())]
-    for found, what, remedy in (
-        (dates, "dates", "pandas.to_datetime"),
-        (numbers, "numbers", "pandas.to_numeric, decimal commas made points"),
+def _other_than_text(column: RawColumn, counts: LevelWeights) -> str:
+    """Return what to know of text that is numbers or dates but for some words; else nothing."""
+    step = max(1, len(column.levels) // 1000)
+    levels, rows = column.levels[::step], counts.weight[:-1][::step]
+    if len(levels) < 3:
+        return ""
+    for what, remedy, like in (
+        ("dates", "dates (pandas.to_datetime)", lambda text: read_text(text) is not None),
+        ("numbers", "numbers (pandas.to_numeric)", lambda text: _NUMBER.fullmatch(text.strip())),
     ):
-        if len(found) < max(share, 2) or (
-            what == "numbers" and not any(signs & {*t} for t in some)
-        ):
+        fits = np.array([bool(like(text)) for text in levels])
+        if rows[fits].sum() < MOSTLY * rows.sum() or fits.sum() < 3:
             continue
-        warnings.warn(
-            f"Column {name!r} has {what} written as text ({found[0]!r}): they are used as "
-            f"categories. If they are {what}, convert them first ({remedy}).",
-            UserWarning,
-            stacklevel=2,
+        if fits.all():
+            if what == "numbers" and not any({*".,%$€£"} & {*text} for text in levels):
+                return ""  # codes
+            return (
+                f"{what} written as text ({levels[0]!r}) are used as categories. If they are "
+                f"{what}, turn them into {remedy}"
+            )
+        words = [levels[i] for i in np.flatnonzero(~fits)[:3]]
+        return (
+            f"{what} but for {', '.join(map(repr, words))} in {rows[~fits].sum():g} of "
+            f"{rows.sum():g} rows are used as categories. If these mean a missing value, make them "
+            "missing (None; --missing)"
         )
-        return f" that look like {what} written as text"
     return ""

@@ -201,7 +201,7 @@ def file_place(name: str, row: int) -> str:
     ('line 2 of a.csv', 'row 2 of a.xlsx', 'row 0 of a.parquet')
     """
     base = name.lower().removesuffix(".gz")
-    if base.endswith((".csv", ".tsv")):
+    if base.endswith((".csv", ".tsv", ".txt")):
         from lssvm.data.csv_files import csv_place
 
         return csv_place(name, row)

@@ -1,8 +1,7 @@
 """`scan`: a data set in files or memory, read block by block.
 
 First what reads the files, arrays or Dask collections that `scan` is given, and a part of their
-rows
-that is held out (or left) without a list of them; then `Scan` itself.
+rows that is held out (or left) without a list of them; then `Scan` itself.
 """
 
 from __future__ import annotations
@@ -564,16 +563,16 @@ def scan(
 ) -> Scan:
     r"""Describe a data set that models read in blocks; it need not fit in memory.
 
-    Nothing is read but what the columns are called, until somebody passes over it.
+    Only the names of the columns are read until a model uses the data.
 
     Parameters
     ----------
     data : str, path, list of paths, array, data frame, Arrow table, Dask collection or RowSource
         A file, a folder of files, or a pattern such as ``"flights/*.parquet"``; files are read in
         the order of their names. By their endings: Parquet (.parquet, .pq), Arrow and Feather
-        (.arrow, .feather, .ipc), CSV with a header line (.csv, .tsv), LIBSVM text (.svm, .libsvm,
-        .svmlight), NumPy (.npy, mapped into memory); read as a whole are the first sheet of
-        workbooks (.xlsx, .xls, .xlsb, .ods) and JSON lines (.jsonl, .ndjson). Arrays and memory
+        (.arrow, .feather, .ipc), CSV with a header line (.csv, .tsv, .txt), LIBSVM text (.svm,
+        .libsvm, .svmlight), NumPy (.npy, mapped into memory); read as a whole are the first sheet
+        of workbooks (.xlsx, .xls, .xlsb, .ods) and JSON lines (.jsonl, .ndjson). Arrays and memory
         maps of shape (n, d), data frames and Arrow tables, and objects with ``n_rows``,
         ``n_targets`` and ``read(slice)`` (`RowSource`) are read where they are. Dask arrays and
         data frames are passed over where their partitions are.
@@ -591,8 +590,8 @@ def scan(
     standardise : bool, default=True
         Bring columns of numbers to mean 0 and variance 1, which takes the first pass of a fit.
     missing : {"refuse", "impute"}, default="refuse"
-        What to do with missing values in features: an error that names file, row and column, or
-        the column's mean (a category of its own for text).
+        What to do with missing values in features: an error that names file, row and column, or the
+        column's mean (a separate category for text).
     max_categories : int, default=64
         Columns of text become one column of 0 and 1 for each of their strings; a column with more
         strings than this is an error.

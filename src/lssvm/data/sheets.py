@@ -169,6 +169,8 @@ def _cell(value: Any) -> Any:
         return value if value.strip() else None
     if isinstance(value, time):
         return value.isoformat()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
     return value.total_seconds() / 86_400 if isinstance(value, timedelta) else value
 
 

@@ -270,9 +270,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         n_background : int, default=100
             Background rows at most; time grows with them.
         n_permutations : int, default=10
-            Orders of the columns for every row and background row, where values are sampled.
+            Orders of the columns for every row and background row, if values are sampled.
         interactions : bool, default=False
-            Also return how pairs of columns work together, where values are exact.
+            Also return the interactions of pairs of columns, if values are exact.
         random_state : int, Generator, RandomState or None, default=None
             Draws background rows and orders; None is a fixed seed.
 
@@ -390,9 +390,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         -----
         Scores of rows that the model had not seen when it scored them are turned into
         probabilities by a sigmoid [Platt2000]_ or a monotone function: the scores of
-        cross-validation where C or gamma were tuned, else leave-one-out scores in closed form. More
-        than two classes are put together from pairs [Wu2004]_ or normalised. The class that
-        `predict` names is always the most probable one.
+        cross-validation if C or gamma were tuned, otherwise leave-one-out scores in closed form.
+        Those of more than two classes are coupled from pairs [Wu2004]_ or normalised. The class
+        of `predict` is always the most probable one.
         """
         return self._probability_rows(X, _class_probabilities, "predict_proba")
 
@@ -576,7 +576,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         The prediction plus and minus a multiple of the local standard deviation of an observation.
         The multiple is the conformal quantile of the residuals of rows that the model had not seen
         when it predicted them, in units of the standard deviation there: the residuals of
-        cross-validation where C or gamma were tuned, else leave-one-out residuals in closed form.
+        cross-validation if C or gamma were tuned, otherwise leave-one-out residuals in closed form.
         So the coverage does not rest on the Gaussian model, only the shape of the intervals does;
         it is the promise of the jackknife [Barber2021]_, which holds for rows drawn
         as the training rows were and a model that one row does not change much. Too few rows for a

@@ -9,7 +9,10 @@ from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
 from lssvm.estimators.opening import map_given, open_given, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
+from lssvm.tuning import CirculantSearch, ShrinkingGridSearch
 
+PAPER_2002: dict[str, Any] = {"C": "cv", "gamma": "cv", "cv": 10}
+"""What is tuned, and on which folds."""
 Model = TypeVar("Model", bound="LSSVC | LSSVR")
 
 
@@ -60,7 +63,7 @@ class LSSVC(KernelClassifier):
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
         one-vs-one and one-vs-all with the smaller error on a sample; else one-vs-all. All problems
         of one-vs-all, minimum output coding and error-correcting codes are columns of one solve.
-        A `lssvm.codes.Coding` also says how outputs are decoded, which targets the problems have
+        A `lssvm.codes.Coding` also sets how outputs are decoded, which targets the problems have
         and how probabilities are calibrated.
     class_weight : dict, "balanced" or None, default=None
         Factors of the weights of the rows of each class. "balanced", like Fisher's
@@ -188,6 +191,37 @@ class LSSVC(KernelClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @classmethod
+    def suykens2002(cls, **options: Any) -> Self:
+        """Return the classifier of [Suykens2002]_, section 3.4, with its tuning.
+
+        An RBF kernel, and for every binary problem of the code its own C and gamma (eq. (3.13)) by
+        the accuracy of 10-fold cross-validation on a grid that is refined three times; one-vs-one,
+        where the chapter has minimum output coding too (``multiclass="moc-counting"``).
+
+        Parameters
+        ----------
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper = PAPER_2002 | {"multiclass": "ovo", "search": ShrinkingGridSearch(per_output=True)}
+        return cls(**paper | options)
+
+    @classmethod
+    def ding2011(cls, **options: Any) -> Self:
+        """Return the classifier of [Ding2011]_: algorithm 2 chooses C and gamma.
+
+        5-fold cross-validation with circulant matrices on the grid of section 7.2; the model itself
+        is exact.
+
+        Parameters
+        ----------
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper = PAPER_2002 | {"cv": 5, "search": CirculantSearch.ding2011()}
+        return cls(**paper | options)
+
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -210,7 +244,7 @@ class LSSVC(KernelClassifier):
             Itself.
         """
         self._forget_fit()
-        self._check_coding("threshold")
+        self._check_coding()
         return _fit(self, X, y, sample_weight, groups)
 
 
@@ -313,7 +347,7 @@ class LSSVR(KernelRegressor):
     reduction_path_ : list
         What the reduction did, one record per group of outputs.
     noise_variance_ : float or array of shape (n_outputs,)
-        Estimated variance of the noise; computed when first asked for.
+        Estimated variance of the noise; computed on first use.
     n_features_in_ : int
     feature_names_in_ : array
         When X had column names.
@@ -368,6 +402,20 @@ class LSSVR(KernelRegressor):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    def suykens2002(cls, **options: Any) -> Self:
+        """Return the regressor of [Suykens2002]_, section 3.5, with the tuning of section 3.4.
+
+        An RBF kernel, C and gamma by 10-fold cross-validation on a grid that is refined three
+        times.
+
+        Parameters
+        ----------
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        return cls(**PAPER_2002 | {"search": ShrinkingGridSearch()} | options)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:

@@ -20,8 +20,10 @@ from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of
 from lssvm.estimators.opening import open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
+from lssvm.prototypes import RenyiEntropy
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
+from lssvm.tuning import CoupledAnnealing
 
 
 def takes_rows(estimator: FixedSizeLSSVC | FixedSizeLSSVR) -> bool:
@@ -125,18 +127,17 @@ class FixedSizeLSSVC(KernelClassifier):
         Which rows become prototypes: "random", "renyi" (high quadratic entropy, as in
         [DeBrabanter2010]_), "kmeans", "rpcholesky", or any other value that
         `lssvm.prototypes.select_prototypes` accepts; an array gives their indices, or the
-        prototypes
-        themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
+        prototypes themselves. For rpcholesky with ``gamma="cv"`` the kernel has ``gamma="scale"``.
     reduction : str, FixedSizeL0 or None, default=None
         Second level of sparsity: prototypes are selected by an L0 penalty ([Mall2014]_), from
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
-        of
-        support vectors is the smallest whose cross-validated squared error is within one standard
-        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
+        of support vectors is the smallest whose cross-validated squared error is within one
+        standard error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the
+        options, such as a given number of support vectors. "spfs-printed", "ssd-printed" and
+        "sv-l0-printed" are the exact algorithms of [Mall2014]_, see
+        `lssvm.reductions.FixedSizeL0.printed`.
     multiclass : str, array, Code or Coding, default="auto"
         Output code: "auto", "ovo", "ova", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. "auto" is one-vs-one up to 10 classes; up to 60, the one of
@@ -160,9 +161,11 @@ class FixedSizeLSSVC(KernelClassifier):
         Any scikit-learn scorer; None is the accuracy, where candidates within half a standard error
         of the best are ranked by the squared error. "press", "gcv", "aic",
         "bic", "cp", "rk" and "evidence" are criteria without folds, for which cv is not used.
-    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
-        How the systems along a path of C are solved, exactly; or, without moments, conjugate
-        gradients for many prototypes (`lssvm.solvers.PCG`).
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "features", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved: exactly from moments; by QR factors of the
+        features, which resolve twice as many digits of their spectrum (algorithm 3 of
+        [DeBrabanter2010]_; "auto" chooses them for near-noiseless data, where C is large); or, for
+        many prototypes, by conjugate gradients (`lssvm.solvers.PCG`).
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
@@ -204,7 +207,7 @@ class FixedSizeLSSVC(KernelClassifier):
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
-    solver_, residual_, n_iter_ : {"direct", "pcg"}, float, int
+    solver_, residual_, n_iter_ : {"direct", "features", "pcg"}, float, int
         The last two of conjugate gradients, which leave no ``moments_``.
     moments_ : list of Moments
         Moments of the data: one entry, or one per class.
@@ -218,7 +221,8 @@ class FixedSizeLSSVC(KernelClassifier):
     sample_results_ : dict
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
         so many, of which the three best gammas were tried on all rows. Of pairs of many classes:
-        the search with few prototypes, whose best gamma was taken.
+        the search with few prototypes, whose best gamma was taken. Where "auto" has changed to
+        features: the search with moments.
     peak_memory_ : int or None
         When fitted to a scan: peak memory of the process, in bytes.
     record_ : Fit
@@ -233,8 +237,8 @@ class FixedSizeLSSVC(KernelClassifier):
     ``targets="fisher"``. Everything is computed in float64.
 
     A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
-    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
-    probabilities and depends on the order of the rows (not so with given prototypes).
+    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities;
+    the draw depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------
@@ -294,6 +298,50 @@ class FixedSizeLSSVC(KernelClassifier):
         tags.array_api_support = True
         return tags
 
+    @classmethod
+    def debrabanter2010(cls, n_prototypes: Any = "auto", **options: Any) -> Self:
+        """Return algorithm 5 of [DeBrabanter2010]_: the whole method as printed.
+
+        Prototypes by random exchanges that raise the quadratic Renyi entropy, with plug-in
+        bandwidths of one column at a time (algorithms 1 and 2); the penalised bias of eq. (7); C
+        and gamma, for every binary problem, by coupled simulated annealing and a simplex search, 90
+        and 70 evaluations of 10-fold cross-validation (section 6.3). One-vs-one; the paper has
+        minimum output coding too (``multiclass="moc-counting"``).
+
+        Parameters
+        ----------
+        n_prototypes : int or str, default="auto"
+            Number of prototypes, which the paper chooses on test data.
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "plug-in"), "cv": 10}
+        search = CoupledAnnealing(per_output=True)
+        paper |= {"fit_intercept": "penalised", "search": search, "multiclass": "ovo"}
+        return cls(n_prototypes, **paper | options)
+
+    @classmethod
+    def mall2014(
+        cls, reduction: Any = "spfs-printed", n_prototypes: Any = "6 sqrt(n)", **options: Any
+    ) -> Self:
+        """Return SPFS-LSSVM or SSD-LSSVM of [Mall2014]_ as printed.
+
+        Prototypes by random exchanges with the bandwidth of the rule of thumb (algorithm 2), C and
+        gamma by 5 starters and 25 evaluations of annealing, then algorithm 3 or 4 to the letter.
+
+        Parameters
+        ----------
+        reduction : str, default="spfs-printed"
+            Or "ssd-printed", "sv-l0-printed", "sd" and None (PFS-LSSVM).
+        n_prototypes : int or str, default="6 sqrt(n)"
+            The paper has other multiples of sqrt(n) for other sets (table III).
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "rule-of-thumb"), "cv": 10}
+        paper |= {"search": CoupledAnnealing(starters=5, evaluations=25, simplex=0)}
+        return cls(n_prototypes, reduction=reduction, **paper | options)
+
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose prototypes and parameters and fit the model.
@@ -308,8 +356,7 @@ class FixedSizeLSSVC(KernelClassifier):
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are held out together, in tuning and in calibration; a splitter given as
-            ``cv`` gets them too. Not with a
-            scan, whose rows are dealt one by one.
+            ``cv`` gets them too. Not with a scan, whose rows are assigned one by one.
 
         Returns
         -------
@@ -338,7 +385,7 @@ class FixedSizeLSSVC(KernelClassifier):
         classes : array-like, optional
             All labels, at the first call; some may come with later rows where all problems share
             their rows (multiclass "auto", "ova", "moc" or "ecoc", without balanced class weights
-            and Fisher's targets). At later calls only compared with those that the model knows.
+            and Fisher's targets). Later calls only compare them with the known classes.
         sample_weight : array-like of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
 
@@ -503,11 +550,11 @@ class FixedSizeLSSVR(KernelRegressor):
         the moments of the fit. "spfs" starts from the fixed-size model; "ssd" from the dual model
         on the prototypes alone, which also chooses C and gamma (one pass over the data in all);
         the loss of "sv-l0" includes only the prototypes; "sd" is that dual model itself. The number
-        of
-        support vectors is the smallest whose cross-validated squared error is within one standard
-        error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the options,
-        such as a given number of support vectors. "spfs-printed", "ssd-printed" and "sv-l0-printed"
-        are the exact algorithms of [Mall2014]_, see `lssvm.reductions.FixedSizeL0.printed`.
+        of support vectors is the smallest whose cross-validated squared error is within one
+        standard error of the smallest, see `sparsity_path`; `lssvm.reductions.FixedSizeL0` has the
+        options, such as a given number of support vectors. "spfs-printed", "ssd-printed" and
+        "sv-l0-printed" are the exact algorithms of [Mall2014]_, see
+        `lssvm.reductions.FixedSizeL0.printed`.
     loss : {"squared", "huber", "absolute", "weighted"} or DifferentiableLoss, default="squared"
         L above. The others keep gross errors in the targets from bending the model:
         Huber's loss bends at 1.345 robust standard deviations of
@@ -533,10 +580,12 @@ class FixedSizeLSSVR(KernelRegressor):
         absolute error.
         "press", "gcv", "aic", "bic", "cp", "rk" and "evidence" are criteria of the targets without
         folds; cv is then not used.
-    solver : {"auto", "cholesky", "eigen", "tridiagonal", "pcg"} or PCG, default="auto"
-        How the systems along a path of C are solved, exactly; or, without moments, conjugate
-        gradients for many prototypes, see `lssvm.solvers.PCG`. "auto" takes those where moments do
-        not fit or would take twice the operations.
+    solver : {"auto", "cholesky", "eigen", "tridiagonal", "features", "pcg"} or PCG, default="auto"
+        How the systems along a path of C are solved: exactly from moments; by QR factors of the
+        features, which resolve twice as many digits of their spectrum (algorithm 3 of
+        [DeBrabanter2010]_; "auto" chooses them for near-noiseless data, where C is large); or, for
+        many prototypes, by conjugate gradients, see `lssvm.solvers.PCG`. "auto" chooses those where
+        moments do not fit or would take twice the operations.
     device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
         Where fit and predict are computed. None: NumPy arrays by NumPy, arrays of torch or CuPy on
         a GPU there. A device of torch is also given for NumPy arrays, which are copied to it, in
@@ -573,7 +622,7 @@ class FixedSizeLSSVR(KernelRegressor):
         After a reduction whose size was cross-validated: see `sparsity_path`.
     selection_ : Selection or None
         How the prototypes were chosen, with the trace of the entropy.
-    solver_ : {"direct", "pcg"}
+    solver_ : {"direct", "features", "pcg"}
         How the model was solved.
     residual_ : float
         With conjugate gradients: the largest relative residual, recomputed at the end.
@@ -590,7 +639,7 @@ class FixedSizeLSSVR(KernelRegressor):
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
     noise_variance_ : float or array of shape (n_outputs,)
-        Estimated variance of the noise; computed when first asked for.
+        Estimated variance of the noise; computed on first use.
     n_iter_ : int
         Reweightings (0 for squared loss); with conjugate gradients their iterations.
     preparation_ : Preparation
@@ -611,8 +660,8 @@ class FixedSizeLSSVR(KernelRegressor):
     computed in float64.
 
     A sample weight of 0 equals dropping the row, a weight of 2 equals the row twice, with the same
-    prototypes. Where not all rows are prototypes, which ones are is drawn with the weights as
-    probabilities and depends on the order of the rows (not so with given prototypes).
+    prototypes. If not all rows are prototypes, they are drawn with the weights as probabilities;
+    the draw depends on the order of the rows (not so with given prototypes).
 
     Examples
     --------
@@ -669,6 +718,49 @@ class FixedSizeLSSVR(KernelRegressor):
         tags.array_api_support = True
         return tags
 
+    @classmethod
+    def debrabanter2010(cls, n_prototypes: Any = "auto", **options: Any) -> Self:
+        """Return algorithm 5 of [DeBrabanter2010]_: the whole method as printed.
+
+        Prototypes by random exchanges that raise the quadratic Renyi entropy, with plug-in
+        bandwidths of one column at a time (algorithms 1 and 2); the penalised bias of eq. (7); C
+        and gamma by coupled simulated annealing and a simplex search, 90 and 70
+        evaluations of 10-fold cross-validation (section 6.3).
+
+        Parameters
+        ----------
+        n_prototypes : int or str, default="auto"
+            Number of prototypes, which the paper chooses on test data.
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "plug-in"), "cv": 10}
+        search = CoupledAnnealing()
+        paper |= {"fit_intercept": "penalised", "search": search}
+        return cls(n_prototypes, **paper | options)
+
+    @classmethod
+    def mall2014(
+        cls, reduction: Any = "spfs-printed", n_prototypes: Any = "6 sqrt(n)", **options: Any
+    ) -> Self:
+        """Return SPFS-LSSVM or SSD-LSSVM of [Mall2014]_ as printed.
+
+        Prototypes by random exchanges with the bandwidth of the rule of thumb (algorithm 2), C and
+        gamma by 5 starters and 25 evaluations of annealing, then algorithm 3 or 4 to the letter.
+
+        Parameters
+        ----------
+        reduction : str, default="spfs-printed"
+            Or "ssd-printed", "sv-l0-printed", "sd" and None (PFS-LSSVM).
+        n_prototypes : int or str, default="6 sqrt(n)"
+            The paper has other multiples of sqrt(n) for other sets (table III).
+        **options : dict
+            Other parameters of the class; they replace those of the paper.
+        """
+        paper: dict[str, Any] = {"selection": RenyiEntropy("random", "rule-of-thumb"), "cv": 10}
+        paper |= {"search": CoupledAnnealing(starters=5, evaluations=25, simplex=0)}
+        return cls(n_prototypes, reduction=reduction, **paper | options)
+
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose prototypes and parameters and fit the model.
@@ -683,8 +775,7 @@ class FixedSizeLSSVR(KernelRegressor):
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array-like of shape (n,), optional
             Rows of a group are held out together, in tuning and in calibration; a splitter given as
-            ``cv`` gets them too. Not with a
-            scan, whose rows are dealt one by one.
+            ``cv`` gets them too. Not with a scan, whose rows are assigned one by one.
 
         Returns
         -------

@@ -84,10 +84,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     n_exog_ : int
         Number of columns of X, 0 without.
     cv_results_ : dict
-        Where C or gamma was tuned: parameters and scores (minus the mean squared error of the free
+        If C or gamma was tuned: parameters and scores (minus the mean squared error of the free
         runs, in units of the variance of the differenced series).
     best_score_ : float
-        Where C or gamma was tuned.
+        If C or gamma was tuned.
     calendar_ : Calendar, tuple of Calendar or None
         How the times of the training series follow each other, where it has any.
 
@@ -255,10 +255,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         forecast : array of shape (steps,)
-            Of shape (n_series, steps) where the model was trained on a list of series. A series of
-            pandas with its dates, where such a one is continued.
+            Of shape (n_series, steps) where the model was trained on a list of series. A pandas
+            series with dates if such a series is continued.
         interval : array of shape (steps, 2)
-            Lower and upper ends, where asked for; (n_series, steps, 2) for a list of series.
+            Lower and upper ends, with ``return_interval``; (n_series, steps, 2) for a list of
+            series.
         """
         values, ends = self._run(steps, X_future, return_interval, coverage, history, X_history)
         dated = self._dated(history, steps)
@@ -330,7 +331,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         Raises
         ------
         InvalidInputError
-            Where the series has no times.
+            If the series has no times.
 
         Examples
         --------
@@ -412,9 +413,9 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         n_background : int, default=100
             Rows of the regressor's basis, or of the training, that absent values are taken from.
         n_permutations : int, default=10
-            Orders of the columns for every row and background row, where values are sampled.
+            Orders of the columns for every row and background row, if values are sampled.
         interactions : bool, default=False
-            Also return how pairs of columns work together, where values are exact.
+            Also return the interactions of pairs of columns, if values are exact.
         random_state : int, Generator, RandomState or None, default=None
             Draws background rows and orders; None is a fixed seed.
 

@@ -27,6 +27,7 @@ from lssvm.estimators.table_source import (
 )
 from lssvm.fitting import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
+from lssvm.tasks.targets import check_labels
 from lssvm.uncertainty import Probabilities, check_coverage
 
 
@@ -126,6 +127,24 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         unit = np.zeros(k), np.ones(k)
         self._fit_numbers(X, y, Y, labels, weight, groups, task, *unit, scored=scored)
         return self
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is right.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
+        y : array of shape (n,) or (n, k)
+            Not with a scan.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._with_targets(X, y, sample_weight)))
 
     def _fit_many(self, source: TableSource) -> LSSVMClassifier:
         """Fit a table of very many rows: everything by a sample, the parts by all rows."""
@@ -327,7 +346,7 @@ def _labels(y: Any) -> AnyArray:
         raise InvalidInputError(
             "The scan has no target: name the column to predict with scan(..., target=...)."
         )
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(check_labels(y), warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     return np.asarray(y)

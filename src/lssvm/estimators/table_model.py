@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
 from lssvm._core.device import find_device
-from lssvm._core.errors import InvalidInputError, Stopped, not_known, not_usable
+from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.dataset import as_scan
@@ -25,7 +26,7 @@ from lssvm.data.scanning import Scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
 from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide, read_scorer
-from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource
+from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, chosen_rows
 from lssvm.explanations import Explanation
 from lssvm.fitting import (
     INPUTS,
@@ -69,6 +70,15 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
         its value for held-out predictions. None is %(score)s, with choices by squared errors. C,
         gamma, metrics and weights are always those of the smallest squared errors.
+    drop : bool or list of str, default=True
+        Columns to drop: a list names some; True drops those that are constant, empty, equal to
+        another one or ids, False none that can be used. A warning, ``summary_`` and
+        ``preparations_[...].prepared_.dropped`` name dropped columns with the reason.
+    keep : list of str, default=()
+        Columns that are not dropped, whatever they look like.
+    ordered : mapping from columns to lists of levels, optional
+        Categories whose levels have an order, such as ``{"size": ["S", "M", "L"]}``. Ordered
+        categoricals of pandas and Arrow are known.
     inputs : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
         Scales that are tried.
     kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
@@ -156,6 +166,9 @@ class TableModel(BaseEstimator):
     _: KW_ONLY
     time_limit: float | None = None
     scoring: Any = None
+    drop: bool | Sequence[str] = True
+    keep: Sequence[str] = ()
+    ordered: Mapping[str, Sequence[Any]] | None = None
     inputs: Any = "auto"
     kernel: Any = "auto"
     metric: Any = "auto"
@@ -208,6 +221,12 @@ class TableModel(BaseEstimator):
         ask = TableSettings.preset(self.preset, **values)
         largest = ask.engine.largest_part(as_bytes(self.memory_budget))
         return replace(ask, largest=max(min(ask.largest, largest), 100))
+
+    def _preparation(self, inputs: Inputs, task: Classes | Numbers, seed: int) -> dict[str, Any]:
+        """Return the parameters of the preparation of one kind of inputs."""
+        target = "classes" if isinstance(task, Classes) else "numbers"
+        columns = {"drop": self.drop, "keep": self.keep, "ordered": self.ordered}
+        return columns | {"numbers": inputs, "target": target, "random_state": seed % 2**31}
 
     def _seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
@@ -276,8 +295,11 @@ class TableModel(BaseEstimator):
                 tell({"stage": "preparation", "text": text})
             except Stopped:  # who listens wants whatever model there can be
                 clock.stop()
-            preparation = TablePreparation(**_preparation_parameters(name, task, ask.seed))
-            tables[name] = preparation.fit_transform(X, y, sample_weight=weight, groups=groups)
+            preparation = TablePreparation(**self._preparation(name, task, ask.seed))
+            with warnings.catch_warnings():
+                if prepared:  # the columns are the same
+                    warnings.simplefilter("ignore", ColumnWarning)
+                tables[name] = preparation.fit_transform(X, y, sample_weight=weight, groups=groups)
             prepared[name] = preparation.prepared_
             d = tables[name].shape[1]
             check_length(ask.metric, d, f"the {name} columns of X are {d} prepared features")
@@ -364,7 +386,7 @@ class TableModel(BaseEstimator):
                 name: TablePreparation.of(
                     prepared,
                     texts=context.texts,
-                    **_preparation_parameters(name, context.task, context.seed),
+                    **self._preparation(name, context.task, context.seed),
                 )
                 for name, prepared in context.prepared.items()
             },
@@ -378,7 +400,7 @@ class TableModel(BaseEstimator):
             "part_size_": fit.part_size,
             "feature_importances_": context.importances,
             "best_score_": context.best_score,
-            "summary_": _summary(fit, context.n_rows),
+            "summary_": _summary(fit, context.n_rows, context.any_prepared),
         }
         if context.texts:
             found["feature_names_in_"] = np.array(context.any_prepared.names, dtype=object)
@@ -405,9 +427,22 @@ class TableModel(BaseEstimator):
         if data is None:
             yield X
             return
-        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
-        for block in ScanSource(data.select(names, self.n_features_in_)).blocks():
+        for block in self._of_scan(data).blocks():
             yield block.table
+
+    def _of_scan(self, data: Scan) -> ScanSource:
+        """Return the columns of a scan that the model was fitted to."""
+        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        return ScanSource(data.select(names, self.n_features_in_))
+
+    def _with_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Return rows, targets and weights; those of a scan are read."""
+        check_is_fitted(self, "record_")
+        data = as_scan(X, y, sample_weight)
+        if data is None:
+            return X, y, sample_weight
+        rows = chosen_rows(self._of_scan(data), None)
+        return rows.table, rows.y, rows.weight
 
     def _outputs(self, X: Any) -> FloatArray:
         """Return the stacked outputs of raw rows, shape (n, k)."""
@@ -516,9 +551,9 @@ class TableModel(BaseEstimator):
         n_background : int, default=100
             Background rows at most; time grows with them.
         n_permutations : int, default=10
-            Orders of the columns for every row and background row, where values are sampled.
+            Orders of the columns for every row and background row, if values are sampled.
         interactions : bool, default=False
-            Also return how pairs of columns work together, where values are exact.
+            Also return the interactions of pairs of columns, if values are exact.
         random_state : int, Generator, RandomState or None, default=None
             Draws background rows and orders; None is a fixed seed.
 
@@ -619,12 +654,6 @@ def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     return wanted
 
 
-def _preparation_parameters(inputs: Inputs, task: Classes | Numbers, seed: int) -> dict[str, Any]:
-    """Return the parameters of the preparation of one kind of inputs."""
-    target = "classes" if isinstance(task, Classes) else "numbers"
-    return {"numbers": inputs, "target": target, "random_state": seed % 2**31}
-
-
 def _importances(fit: TableFit, prepared: Mapping[Inputs, PreparedTable]) -> FloatArray:
     """Return how much the output changes along every column, summing to 1."""
     n = len(next(iter(prepared.values())).columns)
@@ -665,10 +694,12 @@ def _time_of(members: Sequence[Member]) -> float:
     return total
 
 
-def _summary(fit: TableFit, n_rows: int) -> str:
-    """Return what was chosen, and why, in words."""
+def _summary(fit: TableFit, n_rows: int, prepared: PreparedTable) -> str:
+    """Return what was chosen, and why, in words; then which columns are dropped or guessed."""
+    columns = [f"- column {name!r} is dropped: {why}." for name, why in prepared.dropped.items()]
+    columns += [f"- column {name!r}: {guess}." for name, guess in prepared.guesses.items()]
     if not fit.trials:
-        return fit.note
+        return "\n".join([fit.note, *columns])
     in_parts = fit.in_parts
     parts = [len(member.model.cuts[0].leaves) for member in in_parts]
     several = len(in_parts) > 1
@@ -694,4 +725,4 @@ def _summary(fit: TableFit, n_rows: int) -> str:
             name += ", prototypes"
         share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *columns])

@@ -95,6 +95,24 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         self._fit_numbers(X, targets, Y, None, weight, groups, task, shift, scale)
         return self
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R2, the mean over the outputs.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
+        y : array of shape (n,) or (n, k)
+            Not with a scan.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._with_targets(X, y, sample_weight)))
+
     def _fit_many(self, source: TableSource) -> LSSVMRegressor:
         """Fit a table of very many rows: everything by a sample, the parts by all rows."""
         sample = draw_sample(source, self._seed())
@@ -130,6 +148,8 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             )
         if np.iscomplexobj(np.asarray(y)):
             raise InvalidInputError("Complex data not supported: y has to hold real numbers.")
+        if np.asarray(y).dtype.kind in "mM":
+            raise InvalidInputError("y holds dates or durations: turn them into numbers.")
         try:
             values = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -137,14 +157,16 @@ class LSSVMRegressor(RegressorMixin, TableModel):
                 f"y holds values that are no numbers ({error}): give numbers, or use "
                 "LSSVMClassifier for classes."
             ) from error
-        if values.ndim not in (1, 2) or len(values) != n:
+        if values.ndim not in (1, 2) or len(values) != n or not values.size:
             raise InvalidInputError(
                 f"y has shape {values.shape} but X has {n} rows: give one target, or one row of "
                 "targets, for each row. (inconsistent numbers of samples)"
             )
-        if not np.all(np.isfinite(values)):
+        bad = np.flatnonzero(~np.isfinite(values.reshape(n, -1)).all(axis=1))
+        if len(bad):
             raise InvalidInputError(
-                "y has NaN or infinite values: give a finite target for every row."
+                f"y has NaN or infinite values in {len(bad)} of {n} rows, the first in row "
+                f"{bad[0]}: give a finite target for every row."
             )
         check_magnitude(values, "y", "divide it by a constant")
         return values.reshape(n, -1)

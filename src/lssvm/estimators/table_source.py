@@ -216,6 +216,8 @@ def open_table(
         block = chosen_rows(source, None)
         X, y, sample_weight = block.table, block.y, block.weight
     weight = weight_of(X, sample_weight)
+    if not len(weight):
+        raise InvalidInputError("X has 0 sample(s) while a minimum of 1 is required.")
     few = data is not None or y is None or groups is not None or len(weight) <= MANY
     return (X, y, weight) if few else MemorySource.of(X, y, weight)
 

@@ -17,6 +17,7 @@ from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
 from lssvm.backends.rows import Rows
+from lssvm.codes import Coding
 from lssvm.codes.code import groups as code_groups
 from lssvm.data.folds import (
     Folds,
@@ -39,6 +40,7 @@ from lssvm.fitting.record import (
     Tuning,
     alike,
     check_finite,
+    check_option,
     is_int,
     make_folds,
     reweights,
@@ -50,10 +52,10 @@ from lssvm.reductions import L0, Prune
 from lssvm.reductions.l0 import reduce_dual_l0
 from lssvm.reductions.pruning import WrongSides, prune
 from lssvm.solvers import DualSystem
-from lssvm.solvers.choice import solve_with
+from lssvm.solvers.exact import solve_with
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights, minimise_loss, reweight
 from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError, Targets, Task
-from lssvm.tasks.losses import loss_name
+from lssvm.tasks.losses import best_threshold, loss_name, middle_threshold
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import untested_output
 from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion
@@ -178,7 +180,10 @@ class DualCalibrationData:
                 "precomputed kernel, or a reduction of a model too large for the memory budget, "
                 "they come from tuning. Set C='cv'."
             )
-        return OutOfFold(self._leave_one_out(resources), self.labels, self.weight)
+        scores = self._leave_one_out(resources)
+        if fit.threshold is not None:
+            scores -= fit.threshold
+        return OutOfFold(scores, self.labels, self.weight)
 
     def _posterior(self, part: DualPart, resources: Resources) -> DualPosterior:
         root = None if self.weight is None else np.sqrt(self.weight)
@@ -278,11 +283,14 @@ class DualSettings(TunedSettings):
     reduction : Prune, L0 or None
     reduction_text : str or None
         The reduction as the caller wrote it.
+    threshold : str
+        "zero", "midpoint" or "cv", of a classifier.
     """
 
     fit_intercept: bool = True
     reduction: Prune | L0 | None = None
     reduction_text: str | None = None
+    threshold: str = "zero"
 
     @classmethod
     def of(cls, estimator: DualParameters) -> DualSettings:
@@ -293,8 +301,10 @@ class DualSettings(TunedSettings):
             fit_intercept=bool(estimator.fit_intercept),
             reduction=_reduction(given),
             reduction_text=None if given is None else repr(given),
+            threshold=Coding.of(getattr(estimator, "multiclass", "auto")).threshold,
         )
         settings.choice.check()
+        check_option("threshold", settings.threshold, ("zero", "midpoint", "cv"))
         if settings.choice.asks_ard and settings.separate:
             raise InvalidInputError(
                 "gamma='ard' finds one set of values for all outputs, so a search with "
@@ -353,7 +363,29 @@ def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener)
             )
             for part in _parts_of(problem, chosen)
         ]
-        return _record(rows, settings, problem, chosen, solved)
+        fit = _record(rows, settings, problem, chosen, solved)
+        return _with_thresholds(fit, rows, settings) if settings.threshold != "zero" else fit
+
+
+def _with_thresholds(fit: Fit, rows: Rows, settings: DualSettings) -> Fit:
+    """Move the outputs so that classes change at zero: half-way, or by out-of-fold errors."""
+    Y, resources = np.asarray(rows.Y, dtype=np.float64), Resources(rows.budget, rows.threads)
+    calibration, weight, tested = fit.calibration, rows.weight, np.arange(len(Y))
+    assert isinstance(calibration, DualCalibrationData)
+    middle = settings.threshold == "midpoint"
+    if middle:
+        outputs = fit.outputs(rows.X, resources)
+    else:
+        outputs = calibration.out_of_fold(fit, resources).scores
+        if calibration.held_out_rows is not None:
+            tested = calibration.held_out_rows
+    rule = middle_threshold if middle else best_threshold
+    pairs = zip(np.asarray(outputs, dtype=np.float64).T, Y[tested].T, strict=True)
+    moved = np.array([rule(values, y, pick(weight, tested)) for values, y in pairs])
+    if calibration.held_out is not None:
+        calibration = replace(calibration, held_out=calibration.held_out - moved)
+    intercept = (fit.intercept - moved).astype(fit.intercept.dtype)
+    return replace(fit, threshold=moved, intercept=intercept, calibration=calibration)
 
 
 def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:

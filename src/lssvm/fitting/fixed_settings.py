@@ -128,6 +128,11 @@ class FixedSettings(TunedSettings):
         return self.scoring if is_criterion(self.scoring) else None
 
     @property
+    def by_features(self) -> bool:
+        """Whether systems are solved by QR factors of the features, not by moments."""
+        return isinstance(self.solver, str) and self.solver == "features"
+
+    @property
     def path_method(self) -> str:
         """How systems along a path of C are solved."""
         named = isinstance(self.solver, str) and self.solver in PATH_METHODS
@@ -140,11 +145,11 @@ class FixedSettings(TunedSettings):
             return f"reduction={self.reduction.method!r}"
         if self.loss != "squared":
             return f"loss={self.loss!r}"
-        if self.bias != "free":
-            return _WRITTEN[self.bias]
         if self.separate:
             return "a search with per_output=True"
-        return "n_prototypes='cv'" if self.sizes_by_cv else None
+        if self.sizes_by_cv:
+            return "n_prototypes='cv'"
+        return None if self.bias == "free" else _WRITTEN[self.bias]
 
     @property
     def n_folds(self) -> int:
@@ -183,14 +188,19 @@ class FixedSettings(TunedSettings):
         if isinstance(self.solver, PCG):
             name = repr(self.solver)
         else:
-            check_option("solver", self.solver, (*PATH_METHODS, "pcg"))
-            if self.solver != "pcg":
+            check_option("solver", self.solver, (*PATH_METHODS, "features", "pcg"))
+            if self.solver not in ("features", "pcg"):
                 return
-            name = "solver='pcg'"
-        if self.needs_moments is not None:
+            name = f"solver={self.solver!r}"
+        needed = self.needs_moments
+        if self.by_features and needed == _WRITTEN[self.bias]:
+            needed = None  # factors have any bias
+        if self.by_features and self.criterion is not None:
+            needed = f"scoring={self.scoring!r}"
+        if needed is not None:
             raise InvalidInputError(
-                f"{self.needs_moments} works on moments, which {name} does not form: leave it out, "
-                "or use solver='cholesky'."
+                f"{needed} works on moments, which {name} does not form: leave it out, or use "
+                "solver='cholesky'."
             )
 
     def _check_separate(self) -> None:
@@ -388,6 +398,11 @@ class FixedProblem:
 
         settings, data = self.settings, (rows, Z, folds, loss, self.by_class)
         made = FixedSizeObjective(kernel, *data, C_grid, settings.path_method, settings.bias)
+        made = replace(made, by_features=settings.by_features)
+        if settings.by_features and made.leave_out:
+            raise InvalidInputError(
+                "solver='features' is tuned by folds of several rows: give a number of folds."
+            )
         if settings.bias != "free" and made.leave_out:
             raise InvalidInputError(
                 f"{_WRITTEN[settings.bias]} is tuned by folds of several rows: give a number of "

@@ -71,12 +71,21 @@ from lssvm.fitting.record import (
 from lssvm.kernels import Kernel, Linear
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
-from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map, total
+from lssvm.solvers.features import feature_map
+from lssvm.solvers.moments import (
+    FoldMoments,
+    Moments,
+    NystromMap,
+    nystrom_map,
+    resolved_by_moments,
+    total,
+)
 from lssvm.solvers.primal import solve_primal
 from lssvm.solvers.reweighting import ROUGH, absolute_C, lower_weights
 from lssvm.tasks import Classes, Numbers, SquaredError, Task
 from lssvm.tasks.losses import loss_name
 from lssvm.tuning.fixed_size import (
+    FeaturePoint,
     FixedSizeObjective,
     FixedSizePoint,
     KeptPoints,
@@ -94,9 +103,13 @@ from lssvm.tuning.relevance import (
     spread_gamma,
 )
 from lssvm.tuning.search import Space, TuningResult
-from lssvm.tuning.searches import ListedPathSearch, PathSearch
+from lssvm.tuning.searches import ListedPathSearch, PathSearch, best_gammas
 from lssvm.tuning.spectral import FixedCriterionObjective
 
+LOST = 0.05
+"""What a direction that moments cannot resolve may contribute to a fit, see `nystrom_map`."""
+CHEAP = 10**10
+"""Operations of a pass over the rows up to which features are tried without being asked for."""
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
 )
@@ -122,15 +135,22 @@ def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback
         details = FixedDetails(chosen.Z.shape[0], [], no_update=NO_MOMENTS)
     else:
         chosen = chosen.first(tuned.size)
+        by_features = settings.by_features or _asks_for_features(problem, tuned, kernel, chosen.Z)
+        if by_features:
+            problem, tuned = _tuned_by_features(problem, tuned, chosen)
+            kernel = tuned.choice.at(tuned.gamma)
         moments = _moments_of_folds(problem, tuned, kernel, chosen.Z)
         map = nystrom_map(kernel, rows.backend.put(chosen.Z))
-        if start is not None:
+        if by_features:
+            first = _solve_features(problem, tuned, kernel, chosen.Z)
+        elif start is not None:
             first = start.coef, start.fit.intercept - problem.centre
         else:
             how: dict[str, Any] = {"bias": settings.bias, "threads": rows.backend.threads}
             whole, by_class = moments.whole, problem.by_class
             first = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(settings, tuned, chosen.Z, map, first)
+        solution = replace(solution, solver="features") if by_features else solution
         details = FixedDetails(chosen.Z.shape[0], moments.whole, map, bias=settings.bias)
     fit = Fit(
         task,
@@ -169,11 +189,72 @@ def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) ->
     return Tuned(np.full(rows.n_outputs, settings.C), problem.gamma, settings.choice, m, rows)
 
 
+def _asks_for_features(problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray) -> bool:
+    """Return whether directions that moments cannot resolve would matter to the model.
+
+    A direction of eigenvalue lambda contributes about C n lambda / m to the fit (`nystrom_map`).
+    Only rows in main memory and one system for all outputs, where a few more passes are cheap.
+    """
+    rows, settings, m = problem.rows, problem.settings, Z.shape[0]
+    plain = settings.solver == "auto" and settings.needs_moments is None
+    if not plain or settings.criterion is not None or problem.by_class is not None:
+        return False
+    sample = rows.sample
+    if sample.by_position or rows.backend.device is not None or rows.n_rows * m**2 > CHEAP:
+        return False
+    if is_sparse(Z) or (tuned.point is not None and tuned.point.objective.leave_out):
+        return False
+    unit = float(np.mean(kernel.diag(Z)))
+    return bool(np.max(tuned.C_of) * rows.n_rows * resolved_by_moments(m) * unit > LOST)
+
+
+def _tuned_by_features(
+    problem: FixedProblem, tuned: Tuned, chosen: Prototypes
+) -> tuple[FixedProblem, Tuned]:
+    """Return the problem in feature space, tuned there among the best kernel parameters."""
+    settings = problem.settings
+    if problem.by_class is not None or problem.rows.backend.device is not None:
+        raise InvalidInputError(
+            "solver='features' solves one system of NumPy rows for all outputs: use "
+            "multiclass='ova', no class_weight='balanced' and no targets='fisher' (a code without "
+            "zeros), and device=None, or solver='auto'."
+        )
+    if settings.by_features:
+        return problem, tuned
+    search = settings.search
+    if tuned.tuning is not None and settings.choice.tunes_gamma:
+        gammas = best_gammas(tuned.tuning.results[0], N_GAMMAS)
+        n_C = search.n_C if isinstance(search, PathSearch) else N_C
+        search = ListedPathSearch(n_C=n_C, gammas=gammas, on_interrupt=search.on_interrupt)
+    again = replace(settings, solver="features", search=replace(search, checkpoint=None))
+    problem = replace(problem, settings=again)
+    if tuned.tuning is None:
+        return problem, tuned
+    retuned = _tune(problem, chosen.Z)
+    assert retuned.tuning is not None
+    first = tuned.tuning.cv_results
+    return problem, replace(retuned, tuning=replace(retuned.tuning, sample=first))
+
+
+def _solve_features(
+    problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray
+) -> Coefficients:
+    """Solve for the coefficients by the QR factor of the features of all rows."""
+    map, rows = feature_map(kernel, Z), problem.rows
+    factors = tuned.point.moments if isinstance(tuned.point, FeaturePoint) else None
+    if factors is None or not factors.layout.whole:  # not tuned, or on other training sets
+        factors = rows.factors(kernel, Z, map, None)
+    whole = factors.whole
+    W, b = whole.solve(tuned.C_of[:1], problem.settings.bias)
+    return map.T @ W[0], b[0]
+
+
 def _moments_of_folds(
     problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray
 ) -> FoldMoments:
     """Return the moments of tuning's folds, or of one more pass over the rows."""
     point, by_class = tuned.point, problem.by_class
+    point = None if isinstance(point, FeaturePoint) else point
     if point is not None and point.has_folds:
         moments: FoldMoments | None = point.moments
     else:

@@ -469,8 +469,11 @@ class TunedSettings:
     @staticmethod
     def read(estimator: TunedParameters) -> dict[str, Any]:
         """Return these settings of an estimator, checked."""
-        loss = getattr(estimator, "loss", "squared")
-        check_loss(loss, classes=not hasattr(estimator, "loss"))
+        loss = getattr(estimator, "loss", None)
+        classes = loss is None  # of which the code has the loss
+        if classes:
+            loss = Coding.of(getattr(estimator, "multiclass", "auto")).loss
+        check_loss(loss, classes=classes)
         if loss != "squared" and estimator.reduction is not None:
             raise InvalidInputError(
                 f"reduction={estimator.reduction!r} belongs to squared loss, which loss={loss!r} "

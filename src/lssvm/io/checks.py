@@ -48,7 +48,7 @@ MOST = 10**6
 # -- the fields of a record; one that is None passes -------------------------------------------
 
 
-def check_shapes(record: Any, **shapes: tuple[int | None, ...]) -> None:
+def check_shapes(record: object, **shapes: tuple[int | None, ...]) -> None:
     """Refuse arrays of other shapes; None is any length."""
     for name, shape in shapes.items():
         if (array := getattr(record, name)) is not None:
@@ -57,7 +57,7 @@ def check_shapes(record: Any, **shapes: tuple[int | None, ...]) -> None:
             need(fits, f"{name} has shape {array.shape}, not {shape}")
 
 
-def check_range(record: Any, low: float, high: float, *names: str) -> None:
+def check_range(record: object, low: float, high: float, *names: str) -> None:
     """Refuse numbers, alone or in arrays, that are less than ``low`` or more than ``high``."""
     for name in names:
         if (value := getattr(record, name)) is not None:
@@ -65,12 +65,12 @@ def check_range(record: Any, low: float, high: float, *names: str) -> None:
             need(np.all((values >= low) & (values <= high)), f"{name} is out of range")
 
 
-def check_positive(record: Any, *names: str) -> None:
+def check_positive(record: object, *names: str) -> None:
     """Refuse numbers, alone or in arrays, that are not positive."""
     check_range(record, np.nextafter(0.0, 1.0), np.inf, *names)
 
 
-def check_order(record: Any, *names: str) -> None:
+def check_order(record: object, *names: str) -> None:
     """Refuse arrays of one axis whose values fall."""
     for name in names:
         check_shapes(record, **{name: (None,)})
@@ -89,14 +89,13 @@ def check_kernel(kernel: Kernel, d: int) -> None:
     """Check a kernel of d features, as far as its constructor has not."""
     plain = kernel.kernel if isinstance(kernel, Trend) else kernel
     if hasattr(plain, "gamma"):
-        _check_gamma(plain, d)
+        _check_gamma(plain, plain.gamma, d)
     if hasattr(plain, "degree"):
         check_range(plain, 1, 4096, "degree")
 
 
-def _check_gamma(record: Any, *shape: int | None) -> None:
-    """Check one width, or several in an array of floats."""
-    gamma = record.gamma
+def _check_gamma(record: object, gamma: Any, *shape: int | None) -> None:
+    """Check one width of a record, or several in an array of floats."""
     array = isinstance(gamma, np.ndarray) and gamma.dtype.kind == "f"
     need(gamma is None or array or type(gamma) in (int, float), "gamma is of another type")
     if array:
@@ -292,7 +291,7 @@ def check_fit(
     check_shapes(fit, intercept=(k,), C=(k,), threshold=(k,), relevance=(d,), support=(None,))
     check_positive(fit, "C")
     check_metric(fit.metric, d)
-    _check_gamma(fit, *[None] * min(np.ndim(fit.gamma), 2))
+    _check_gamma(fit, fit.gamma, *[None] * min(np.ndim(fit.gamma), 2))
     check_range(fit, -1, np.inf, "support")
     need(len(fit.support) == m or (family == "Fixed" and not len(fit.support)), "support")
     check_range(fit, 0, 2**63 - 1, "seed", "iterations")

@@ -54,8 +54,9 @@ def save(
     Raises
     ------
     InvalidInputError
-        Where the model holds what a file cannot: a kernel that is a function, in `NARX` a
-        regressor of another library or a model for tables, in a pipeline another transformer.
+        If the model contains something that a file cannot store: a kernel that is a function, in
+        `NARX` a regressor of another library or a model for tables, in a pipeline another
+        transformer.
 
     Notes
     -----
@@ -122,7 +123,7 @@ def load(path: Path) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file is damaged, no model file, of another format, or does not fit together; a
+        If the file is damaged, not a model file, of another format, or does not fit together; a
         `ValueError`. A file that cannot be opened raises an `OSError`.
 
     Notes

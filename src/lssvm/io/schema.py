@@ -210,6 +210,7 @@ _RECORDS: dict[str, type[Any]] = {
     "L0": reductions.L0,
     "FixedSizeL0": reductions.FixedSizeL0,
     "Prune": reductions.Prune,
+    "Logistic": solvers.Logistic,
     "Pinball": solvers.Pinball,
     "PCG": solvers.PCG,
     "SMO": solvers.SMO,

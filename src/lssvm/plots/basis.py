@@ -401,7 +401,7 @@ class SparsityDisplay(Display):
 class RelevanceDisplay(Display):
     r"""Relevance of the features, as bars from large to small.
 
-    A model with ``gamma="ard"`` has found a length scale for every feature (eq. (3.69) of
+    A model with ``gamma="ard"`` has a length scale for every feature (eq. (3.69) of
     [Suykens2002]_); the bar of feature l is :math:`\gamma_l \operatorname{var}(x_l)` divided by
     the sum over all features.
 

@@ -66,10 +66,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         by their content; a scikit-learn splitter is used unchanged and has to test every row once.
     drop : bool or list of str, default=True
         Columns to drop. True drops those that are constant, equal to another one, text that is
-        different in (nearly) every row, free text, or a running number that predicts nothing:
-        rows next to each other in it have targets no more alike than shuffled rows. A list names
-        columns to drop besides. False keeps all that can be used. `report_` and a warning name
-        dropped columns with the reason.
+        different in (nearly) every row, free text, or whole numbers that run from 0 or 1 on or are
+        called an id, and predict nothing: rows next to each other in them have targets no more
+        alike than shuffled rows. A list names columns to drop as well. False keeps all that can be
+        used. `report_` and a warning name dropped columns with the reason.
     keep : list of str, default=()
         Columns that are not dropped, whatever they look like.
     ordered : mapping from columns to lists of levels, optional
@@ -77,8 +77,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         one number, the place of the level. Ordered categoricals of pandas and Arrow are known.
     parse_dates : bool, default=True
         Read text as dates where every value is one (2024-01-31, 31.1.2024, 1/31/2024 10:29 AM,
-        Aug 18, 2024, with or without a time and an offset from UTC). `report_` names the order of
-        day and month that the values show, or that it is a guess.
+        Aug 18, 2024, 2024Q3, with or without a time and an offset from UTC), numbers such as
+        20240131 too, and text as times of the day (10:29). `report_` names the order of day and
+        month that the values show; `prepared_.guesses` and a warning name what is a guess.
     random_state : int, default=0
         Seed of the hash that assigns rows to folds.
 
@@ -102,24 +103,22 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     **New rows**: columns are matched by name in any order; a used column that is missing is an
     error, additional ones are ignored, as in `sklearn.compose.ColumnTransformer`. A column with
-    another
-    type than in training (text for numbers, for example "3,5") is an error; booleans can be given
-    as 0 and 1, and the reverse. Infinite numbers are errors. A level that did not occur in training
-    belongs to the pool of rare levels; if there is no pool, and with an encoding by the target, it
-    is 0 in all features of the column. `unseen` counts such levels.
+    another type than in training (text for numbers, for example "3,5") is an error; booleans can be
+    given as 0 and 1, and the reverse. Infinite numbers are errors. A level that did not occur in
+    training belongs to the pool of rare levels; if there is no pool, and with an encoding by the
+    target, it is 0 in all features of the column. `unseen` counts such levels.
 
     **Honesty**: `fit_transform` encodes every training row by the targets of the other folds only,
     including mean, scale and smoothing. Folds are assigned by the content of the rows (or by
     ``groups``), so that equal rows share a fold, and neither the order of rows and columns nor
-    their units change anything; where there are ten or more rows for each distinct one, these are
-    observations and are assigned one by one. `transform` of training rows does not do this: use
-    what `fit_transform` returns to fit a model.
+    their units change anything; where equal rows are observations of a few categories, with
+    different targets, they are assigned one by one. `transform` of training rows does not do this:
+    use what `fit_transform` returns to fit a model.
 
     **Weights**: a weight of 2 counts as the row twice, a weight of 0 drops the row. (Weights that
-    add up to less
-    than the number of rows are scaled up to it, so that `rare` and `smoothing` can count. Where
-    rows are assigned one by one, a row that is there twice may be in two folds, one of weight 2 is
-    in one; what is learned is the same.)
+    add up to less than the number of rows are scaled up to it, so that `rare` and `smoothing` can
+    count. Where rows are assigned one by one, a row that is there twice may be in two folds, one of
+    weight 2 is in one; what is learned is the same.)
 
     Dates become days (treated as numbers are) and, where the training rows span more than one of
     them, points on the circles of the year, the week and the day, by the clock of their time zone.
@@ -217,7 +216,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, d)
         """
-        return self._record(X).transform(X)
+        prepared = self._record(X)
+        table = prepared.read(X)
+        prepared.warn_of_unseen(table)
+        return prepared.encode(table)
 
     def unseen(self, X: Any) -> dict[str, dict[str, int]]:
         """Count the levels of categories that did not occur in training.
@@ -348,10 +350,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         own = X.names if isinstance(X, RawTable) else own
         texts = table.named and all(isinstance(name, str) for name in own)
         self._publish(learned.prepared, texts)
-        reasons = learned.prepared.dropped(settings.dropped)
-        if reasons:
-            words = "; ".join(f"{name!r}: {why}" for name, why in list(reasons.items())[:20])
-            warnings.warn(f"Columns of X are dropped. {words}.", UserWarning, stacklevel=3)
+        learned.prepared.warn_of_columns()
         return table, learned
 
     def _publish(self, prepared: PreparedTable, texts: bool = True) -> None:

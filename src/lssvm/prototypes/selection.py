@@ -197,11 +197,11 @@ class Candidates:
     kernel : Kernel or None
         The model's kernel, for rules that need one.
     engine : Device or None
-        What computes where there is much to compute; None: NumPy.
+        The device for large computations; None: NumPy.
 
     Examples
     --------
-    A rule of one's own is any class with a method ``select``:
+    A custom rule is any class with a method ``select``:
 
     >>> import numpy as np
     >>> from lssvm.prototypes import Selection, select_prototypes
@@ -284,7 +284,7 @@ class Rule(Protocol):
         Parameters
         ----------
         candidates : Candidates
-            The rows, and what is asked of them.
+            The rows, the number of prototypes and the random generator.
         """
 
 

@@ -51,8 +51,8 @@ def write_report(
 ) -> dict[str, Any]:
     """Write a report about a fitted model: its accuracy, what it learned, how to reproduce it.
 
-    The page is one HTML file without scripts, that loads nothing, for screens of any width, light
-    and dark, and for paper. Sections that do not apply to a model are omitted.
+    The page is one HTML file without scripts that loads nothing, for screens of any width, in light
+    and dark mode, and for paper. Sections that do not apply to a model are omitted.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def write_report(
     seconds : mapping from str to float, optional
         Time spent by stage, such as ``{"reading": 0.2, "tuning": 3.1}``.
     settings : mapping, optional
-        What else to write down about the run. "command" (str or list of words) is the command line,
+        Further information about the run. "command" (str or list of words) is the command line,
         "python" lines that read the rows as ``train`` and ``test`` and fit ``{model}``, "warnings"
         and "notes" (lists of str) are shown at the top, everything else in a table.
     pos_label : object, optional
@@ -81,7 +81,7 @@ def write_report(
     Returns
     -------
     dict
-        The figures of the page, in types that JSON knows: "task", "rows", "metrics" (each with
+        The figures of the page, in JSON types: "task", "rows", "metrics" (each with
         value, low, high and how the interval was found), "parameters", and by section
         "data", "confusion_matrix", "per_class", "calibration_error", "costs", "comparison",
         "importance", "partial_dependence", "relevance", "configurations", "sparsity",

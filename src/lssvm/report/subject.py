@@ -243,7 +243,8 @@ class SampledRows:
         """
         if isinstance(data, tuple) and len(data) == 2:
             block, schema = _from_pair(*data, typed=column_kinds(estimator) is not None)
-            return cls._of(_sample([block], len(block), limit, seed), schema, len(block))
+            sampled = _sample([block], len(block), limit, seed)
+            return cls._of(sampled, schema, len(block), estimator)
         if not isinstance(data, Scan):
             raise InvalidInputError(
                 f"The rows of a report came as {type(data).__name__}: give lssvm.scan(...) with a "
@@ -257,15 +258,22 @@ class SampledRows:
         if ready is not None and data.named:
             ready.schema.check(data.schema, "the data set")
         n = data.n_rows
-        rows = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n)
+        rows = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n, estimator)
         reader = innermost_reader(data)
         target, files = getattr(reader, "target", ()), getattr(reader, "files", ())
         names = target if isinstance(target, tuple) else ()
         return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
     @classmethod
-    def _of(cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int) -> Self:
+    def _of(
+        cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int, estimator: Estimator
+    ) -> Self:
         block, positions = sampled
+        record = table_record(estimator)
+        if record is not None and record.context is not None:  # text that was dates in training
+            table = record.context.any_prepared.with_dates(block.table(schema))
+            typed, schema = _read_typed(table)
+            block = replace(block, numbers=typed.numbers, texts=typed.texts)
         check_rows(block)
         if block.weight is not None:
             used = np.flatnonzero(block.weight > 0)

@@ -2,12 +2,11 @@
 
 from lssvm.solvers.base import DualSystem, Solution, Solver, Status
 from lssvm.solvers.cg import ConjugateGradient
-from lssvm.solvers.choice import make_solver
 from lssvm.solvers.circulant import CirculantSolver
-from lssvm.solvers.exact import Cholesky, ExactFit, solve_exact
+from lssvm.solvers.exact import Cholesky, ExactFit, make_solver, solve_exact
 from lssvm.solvers.pcg import PCG
 from lssvm.solvers.smo import SMO
-from lssvm.tasks.losses import DifferentiableLoss, Pinball
+from lssvm.tasks.losses import DifferentiableLoss, Logistic, Pinball
 
 __all__ = [
     "PCG",
@@ -18,6 +17,7 @@ __all__ = [
     "DifferentiableLoss",
     "DualSystem",
     "ExactFit",
+    "Logistic",
     "Pinball",
     "Solution",
     "Solver",

@@ -1,18 +1,18 @@
 r"""The exact dual model and its leave-one-out outputs, for one C or a path of them.
 
-With :math:`A = K + \operatorname{diag}(1 / (C s))` the model solves
+With :math:`A = K + \\operatorname{diag}(1 / (C s))` the model solves
 
 .. math::
 
-    \begin{bmatrix} 0 & 1^T \\ 1 & A \end{bmatrix}
-    \begin{bmatrix} b \\ \alpha \end{bmatrix} = \begin{bmatrix} 0 \\ y \end{bmatrix}
+    \begin{bmatrix} 0 & 1^T \\ 1 & A \\end{bmatrix}
+    \begin{bmatrix} b \\ \alpha \\end{bmatrix} = \begin{bmatrix} 0 \\ y \\end{bmatrix}
 
 ([Suykens2002]_, eq. (3.5)). With :math:`\nu = A^{-1} 1` and
 :math:`P = A^{-1} - \nu \nu^T / 1^T \nu` one has :math:`\alpha = P y`, and leaving out the rows of a
 group G changes its residuals to :math:`P_{GG}^{-1} \alpha_G`; for one row
 :math:`\alpha_i / P_{ii}` ([Cawley2004]_). Neither needs a refit. The model without the rows of a
-fold V has :math:`P - P_{\cdot V} P_{VV}^{-1} P_{V \cdot}` and
-:math:`\alpha - P_{\cdot V} P_{VV}^{-1} \alpha_V` in place of P and :math:`\alpha` for the other
+fold V has :math:`P - P_{\\cdot V} P_{VV}^{-1} P_{V \\cdot}` and
+:math:`\alpha - P_{\\cdot V} P_{VV}^{-1} \alpha_V` in place of P and :math:`\alpha` for the other
 rows, whose residuals without the fold and themselves follow in the same way.
 """
 
@@ -22,14 +22,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
-from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning
+from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning, not_known, not_usable
 from lssvm._core.lapack import factorise_triangle, invert_triangle, solve_triangle
 from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.base import (
@@ -40,6 +40,9 @@ from lssvm.solvers.base import (
     eliminate_bias,
     relative_residual,
 )
+from lssvm.solvers.cg import ConjugateGradient
+from lssvm.solvers.circulant import CirculantSolver, TakenOver, warn_if_rough
+from lssvm.solvers.smo import SMO
 
 BlockOfInverse = Callable[[IntArray], FloatArray]
 
@@ -704,3 +707,80 @@ def leave_folds_out(
             shifted = b - shift
         out.append(((RY[rows] - e) / system.u[rows, None], further @ left + shifted))
     return out
+
+
+SOLVER_NAMES = ("auto", "cg", "cholesky", "circulant", "smo")
+"""The solvers that have a name."""
+_NAMES: dict[type, str] = {
+    Cholesky: "cholesky",
+    CirculantSolver: "circulant",
+    ConjugateGradient: "cg",
+    SMO: "smo",
+}
+
+
+def choose_solver(n: int, budget: int, itemsize: int = 8) -> str:
+    """Return what ``solver="auto"`` means for ``n`` rows.
+
+    The kernel matrix is factorised when it fits into the memory budget; otherwise conjugate
+    gradients recompute it block by block.
+    """
+    return "cholesky" if n * n * itemsize <= budget else "cg"
+
+
+def make_solver(solver: Any, system: DualSystem, *, seed: int) -> tuple[str, Any]:
+    """Return the name and the solver object for a system.
+
+    Parameters
+    ----------
+    solver : {"auto", "cholesky", "cg", "smo", "circulant"} or a solver object
+        An object needs ``factorise`` and ``solve`` (see `lssvm.solvers.Solver`), and has the
+        tolerance and the limit of an iterative solver. "circulant" falls
+        back to what "auto" means where it cannot be used.
+    system : DualSystem
+        What is to be solved.
+    seed : int
+        Chooses the landmarks of the preconditioner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.kernels import Linear
+    >>> from lssvm.solvers import DualSystem, make_solver
+    >>> system = DualSystem(Linear(), np.eye(3), np.eye(3), C=1.0)
+    >>> make_solver("auto", system, seed=0)[0]
+    'cholesky'
+    """
+    if not isinstance(solver, str):
+        if all(callable(getattr(solver, method, None)) for method in ("factorise", "solve")):
+            return _NAMES.get(type(solver), type(solver).__name__), solver
+        needed = f"give one of {', '.join(SOLVER_NAMES)}, or an object with the methods "
+        raise not_usable("solver", solver, f"{needed}factorise(system) and solve(state, Y).")
+    name = solver
+    if solver == "auto":
+        name = choose_solver(system.n, system.budget, system.dtype.itemsize)
+    if name == "cholesky":
+        return name, Cholesky()
+    if name == "cg":
+        return name, ConjugateGradient(preconditioner="nystrom", random_state=seed)
+    if name == "circulant":
+        _, exact = make_solver("auto", system, seed=seed)
+        return name, CirculantSolver(fallback=exact)
+    if name == "smo":
+        return name, SMO()
+    raise not_known("solver", solver, f"choose one of {', '.join(SOLVER_NAMES)}.")
+
+
+def solve_with(
+    solver: Any, system: DualSystem, Y: FloatArray, *, seed: int
+) -> tuple[str, Solution]:
+    """Solve a system for the targets ``Y`` (n, k) with the solver of that name, or that object.
+
+    Parameters are those of `make_solver`. Returns the name of the solver that did it, which for
+    "circulant" may be that of its fallback, and the solution.
+    """
+    name, chosen = make_solver(solver, system, seed=seed)
+    state = chosen.factorise(system)
+    solution = chosen.solve(state, Y)
+    warn_if_rough(state, Y, solution)
+    return state.name if isinstance(state, TakenOver) else name, solution

@@ -290,6 +290,11 @@ class NystromMap:
         return congruence(half, np.asfortranarray(self.T))
 
 
+def resolved_by_moments(m: int) -> float:
+    """Return the eigenvalue, in units of the trace, above which moments resolve a direction."""
+    return float(np.sqrt(_NOISE * np.finfo(np.float64).eps / m))
+
+
 def nystrom_map(
     kernel: Kernel, Z: FloatArray, *, tol: float | None = None, gram: FloatArray | None = None
 ) -> NystromMap:
@@ -310,8 +315,7 @@ def nystrom_map(
     products. Where an eigenvalue is below what would be dropped, that much is added to all.
     """
     m = int(np.shape(Z)[0])
-    if tol is None:
-        tol = float(np.sqrt(_NOISE * np.finfo(np.float64).eps / m))
+    tol = resolved_by_moments(m) if tol is None else tol
     if is_foreign(Z):
         return _device_map(kernel(Z, Z) if gram is None else gram, tol)
     Z = float_rows(Z)

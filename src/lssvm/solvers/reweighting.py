@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import ConvergenceWarning, NumericalWarning
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError, NumericalWarning
 from lssvm.data import ArraySource, Block
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Evaluate, evaluate_expansion
@@ -51,6 +51,10 @@ def minimise_loss(
     ``solve`` takes weights and targets. At its solution alpha = C weights (targets - fitted), and
     w'w = alpha'fitted, for sum alpha = 0. For classes y is 1 or -1 and e = 1 - y f.
     """
+    if classes and not np.all(np.isin(y, (-1.0, 0.0, 1.0))):
+        raise InvalidInputError(
+            f"loss={loss!r} needs the targets +1 and -1: use Coding(targets='label')."
+        )
     s = np.ones(len(y)) if weight is None else weight
     sign = y if classes else np.ones(len(y))  # 1 - y f = y (y - f)
     unit = float(np.std(y)) or 1.0

@@ -109,7 +109,7 @@ class SMO:
     updates go on from it, up to five times.
 
     An update costs 9 p operations and no kernel evaluation while its two columns are in the cache
-    (p d operations each when not); how many are needed grows with C and the accuracy asked for.
+    (p d operations each when not); how many are needed grows with C and the required accuracy.
     Memory: a quarter of the budget for columns and a few vectors. The columns stay in the cache
     from one right-hand side to the next.
 

@@ -32,6 +32,7 @@ from lssvm.backends.host import AnyFolds, Expansion, FoldModels
 from lssvm.backends.rows import Training
 from lssvm.data.folds import Folds
 from lssvm.kernels import Kernel
+from lssvm.solvers.features import FoldFactors, feature_map
 from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map
 from lssvm.solvers.primal import (
     Bias,
@@ -58,6 +59,7 @@ class FixedSizeObjective:
     C_grid: FloatArray | None = None
     method: str = "auto"
     bias: Bias = "free"
+    by_features: bool = False
 
     @cached_property
     def leave_out(self) -> bool:
@@ -68,6 +70,8 @@ class FixedSizeObjective:
         """Do the pass over the rows at one kernel parameter."""
         kernel = self.kernel(gamma)
         folds = None if self.leave_out else self.folds
+        if self.by_features:
+            return FeaturePoint.of(self, kernel, gamma)
         moments = self.rows.moments(kernel, self.Z, folds, self.task)
         return FixedSizePoint(self, kernel, self.Z, moments, gamma)
 
@@ -201,8 +205,8 @@ class FixedSizePoint:
             if self._fold_models is None:
                 self.losses(np.ones(1))
             return self._fold_models
-        solved = self._folds(groups[0]).solve(np.array([C]), self.objective.method)
-        return [(to_numpy(coef)[0], to_numpy(b)[0]) for coef, b in solved]
+        models, _ = self._models_and_errors(np.array([C]), groups[0])
+        return [(to_numpy(coef)[0], to_numpy(b)[0]) for coef, b in models]
 
     def _folds(self, columns: IntArray) -> FoldPaths:
         if self._paths is None:
@@ -213,17 +217,26 @@ class FixedSizePoint:
 
     def _joint(self, C: FloatArray, columns: IntArray) -> Losses:
         """All problems at the same C."""
-        paths, n_folds = self._folds(columns), self.moments.n_folds
-        tests = [self.moments.testing(v, columns) for v in range(n_folds)]
-        each = 4 * 8 * n_folds * self.Z.shape[0] * len(columns)  # bytes of the models of a C
+        each = (
+            4 * 8 * self.moments.n_folds * self.Z.shape[0] * len(columns)
+        )  # bytes of the models of a C
         step = int(max(1, min(len(C), 0.25 * self.rows.backend.budget // each)))
         errors, losses = [], []
         for part in slices(len(C), step):
-            models = [Expansion(*model) for model in paths.solve(C[part], self.objective.method)]
-            squares = [mean_squared_error(test, *m) for test, m in zip(tests, models, strict=True)]
-            errors.append(np.stack(squares, 1))
+            models, squares = self._models_and_errors(C[part], columns)
+            errors.append(squares)
             losses.append(self._judge(models, errors[-1]))
         return self._losses(np.concatenate(losses), np.concatenate(errors))
+
+    def _models_and_errors(
+        self, C: FloatArray, columns: IntArray
+    ) -> tuple[list[Expansion], FloatArray]:
+        """Return the models of the folds, and their squared errors (c, v) on the test rows."""
+        solved = self._folds(columns).solve(C, self.objective.method)
+        models = [Expansion(*model) for model in solved]
+        tests = [self.moments.testing(v, columns) for v in range(self.moments.n_folds)]
+        squares = [mean_squared_error(test, *m) for test, m in zip(tests, models, strict=True)]
+        return models, np.stack(squares, 1)
 
     def _judge(self, models: list[Expansion], errors: FloatArray) -> FloatArray:
         """Return the losses (c, v) of the folds' models, or (c, 1) of all rows as one."""
@@ -356,6 +369,42 @@ class FixedSizePoint:
             coef[v] = to_numpy(xp.matmul(self.map.T, weights[best, ...]))
             b[v] = to_numpy(intercepts[best, ...])
         return best, coef, b, errors[best]
+
+
+@dataclass(eq=False)
+class FeaturePoint(FixedSizePoint):
+    """A point in feature space: fast cross-validation with QR factors in place of moments.
+
+    [DeBrabanter2010, algorithm 3]: features once for all folds, then a system for each fold. The
+    factor of a training set is added up from those of the other folds; nothing is subtracted.
+    """
+
+    moments: FoldFactors  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, objective: FixedSizeObjective, kernel: Kernel, gamma: float | None) -> FeaturePoint:
+        """Do the pass over the rows."""
+        map = feature_map(kernel, objective.Z)
+        factors = objective.rows.factors(kernel, objective.Z, map, objective.folds)
+        made = cls(objective, kernel, objective.Z, factors, gamma)
+        vars(made)["map"] = map
+        return made
+
+    @cached_property
+    def map(self) -> NystromMap:
+        """From kernel values to features."""
+        return feature_map(self.kernel, self.Z)
+
+    def _models_and_errors(
+        self, C: FloatArray, columns: IntArray
+    ) -> tuple[list[Expansion], FloatArray]:
+        models, squares = [], []
+        for v in range(self.moments.n_folds):
+            W, b = self.moments.training(v).solve(C, self.objective.bias)
+            test = self.moments.testing(v)
+            models.append(Expansion(self.map.T @ W, b))
+            squares.append(test.squared_error(W, b).mean(axis=1) / max(test.weight, 1e-300))
+        return models, np.stack(squares, 1)
 
 
 def _constant_error(test: Moments, n: int) -> FloatArray:

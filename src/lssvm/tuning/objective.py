@@ -4,8 +4,7 @@ An objective is expensive per kernel parameter and cheap per value of C: :meth:`
 the data pass and the factorisation, :meth:`Point.losses` reads a whole path of C from it.
 
 Then what objectives with folds share: out-of-fold predictions with the losses that are made of
-them,
-and what problems are trained with in every fold (rows, targets and weights).
+them, and what problems are trained with in every fold (rows, targets and weights).
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ All evaluations go through a recorder: memory of what was asked, events, checkpo
 checkpoint is a file of JSON lines: one line of settings, then one line per batch of evaluations (a
 path of C at one kernel parameter). Numbers are written in Python's shortest exact form, so a
 replayed loss equals the computed one bit for bit. The file is rewritten to a temporary neighbour
-and
-moved over the old one after every batch: at any moment it holds whole batches only.
+and moved over the old one after every batch: at any moment it holds whole batches only.
 """
 
 from __future__ import annotations
