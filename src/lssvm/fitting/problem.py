@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.data.folds import are_observations, observation_weight
@@ -116,7 +117,27 @@ def row_numbers(table: FloatArray) -> IntArray:
     if not flat.shape[1]:
         return np.zeros(len(flat), dtype=np.intp)
     keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    return np.unique(keys, return_inverse=True)[1].ravel().astype(np.intp)
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(_place(flat[first]), kind="stable")
+    place = np.empty(len(first), dtype=np.intp)
+    place[order] = np.arange(len(first))
+    return place[number.ravel()]
+
+
+def _place(table: FloatArray) -> NDArray[np.uint64]:
+    """Return a number for every row (n,) that neither the order nor the units of columns change.
+
+    The ranks of the values, to nine digits, are mixed and added up over the columns.
+    """
+    total = np.zeros(len(table), dtype=np.uint64)
+    for column in table.T:
+        spread = float(np.ptp(column)) or 1.0
+        rank = np.unique(np.round((column - column.min()) / spread, 9), return_inverse=True)[1]
+        mixed = (rank.ravel().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(31)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        total += mixed ^ (mixed >> np.uint64(29))
+    return total
 
 
 def sample_rows(problem: Problem, size: int, random: np.random.Generator) -> IntArray:
