@@ -101,8 +101,10 @@ def test_noise_is_reported_as_noise():
     assert np.mean(ratios) > 0.95 and max(ratios) < 1.3
 
 
-def test_every_ingredient_off_is_the_exact_model():
-    train = problem(150)
+@pytest.mark.parametrize("n", [150, 400])
+def test_every_ingredient_off_is_the_exact_model(n):
+    """In double precision, whatever it was compared in."""
+    train = problem(n)
     ask = TableSettings.preset(
         "balanced", configurations=(Configuration("standardised", "rbf"),), rounds=0
     )
@@ -113,6 +115,7 @@ def test_every_ingredient_off_is_the_exact_model():
     setting = member.model.cuts[0].leaves[0].setting
     exact = fit_leaf(rows, "sqeuclidean", setting).outputs(rows.X, "sqeuclidean")
     np.testing.assert_allclose(fit.outputs(train.inputs), member.weight * exact, atol=1e-10)
+    assert member.model.cuts[0].leaves[0].fit.coef.dtype == np.float64
 
 
 def test_same_seed_same_model_whatever_the_number_of_threads():
