@@ -1,10 +1,16 @@
-"""R2 of held-out predictions estimates that of new rows: over many draws, weights and groups."""
+"""Scores of held-out rows: R2 without bias, thresholds, and what scores are weighted with."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import r2_score
+from sklearn.metrics import balanced_accuracy_score, r2_score
 
-from lssvm.estimators.table_scoring import NumberScorer, held_out_r2
+from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm._core.errors import InvalidInputError
+from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, held_out_r2
+from lssvm.fitting import Problem
+from lssvm.tasks import Classes
 
 
 def mean_of_others(y, weight, labels):
@@ -89,3 +95,138 @@ def test_a_score_that_is_asked_for_is_scikit_learns():
     assert judge.score(p, np.arange(9)) == pytest.approx(r2_score(y, p))
     judge = NumberScorer(y, np.zeros(1), np.ones(1), np.ones(9), True)
     assert judge.score(p, np.arange(9)) == held_out_r2(y, p, np.ones(9))
+
+
+ONE = {"inputs": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+
+
+def rare(n, seed, share=0.05):
+    """Return rows of which 5 % are of a class that overlaps with the other."""
+    own = np.random.default_rng(seed)
+    A = own.normal(size=(n, 2))
+    score = A[:, 0] + 0.8 * own.normal(size=n)
+    return A, np.where(score > np.quantile(score, 1.0 - share), "rare", "usual")
+
+
+def test_the_threshold_follows_the_score():
+    A, t = rare(600, 0)
+    new, truth = rare(3000, 1)
+    plain, moved = (
+        LSSVMClassifier("fast", scoring=s, **ONE).fit(A, t) for s in (None, "balanced_accuracy")
+    )
+    before, after = (balanced_accuracy_score(truth, m.predict(new)) for m in (plain, moved))
+    assert before < 0.65 and after > 0.75
+    assert moved.best_score_ == pytest.approx(after, abs=0.08)
+    rates = [np.mean(m.predict(new) == "rare") for m in (plain, moved)]
+    assert rates[0] < 0.05 and rates[1] > 0.12
+    # The same model, moved: "rare" is class 0, so that its log-odds are the negative outputs.
+    assert plain.record_.members[0].weight == pytest.approx(moved.record_.members[0].weight)
+    assert moved.record_.offset[0] < plain.record_.offset[0] - 1.0
+    gap = moved.decision_function(new) - plain.decision_function(new)
+    np.testing.assert_allclose(gap, (moved.record_.offset - plain.record_.offset)[0], atol=1e-9)
+
+
+def test_thresholds_of_several_classes():
+    own = np.random.default_rng(0)
+    labels = own.choice(3, 900, p=[0.9, 0.05, 0.05])
+    outputs = 1.5 * (np.eye(3)[labels] + own.normal(size=(900, 3))) + np.log([0.9, 0.05, 0.05])
+    task = Classes.of(np.arange(3), multiclass="ova")
+    scorer = ClassScorer(task, labels, np.ones(900), "balanced_accuracy")
+    rows = np.arange(900)
+    shift = scorer.decision_shift(outputs, rows)
+    assert scorer.score(outputs + shift, rows) > scorer.score(outputs, rows) + 0.1
+    share = np.log(np.bincount(labels) / 900)
+    np.testing.assert_allclose(shift / share, (shift / share)[0])  # parts of the log shares
+    accuracy = ClassScorer(task, labels, np.ones(900), "accuracy")
+    assert not accuracy.decision_shift(outputs, rows).any()
+
+
+def two_classes(scoring, n=400):
+    own = np.random.default_rng(0)
+    labels = (own.uniform(size=n) < 0.1).astype(int)
+    outputs = (2.0 * labels - 3.0 + own.normal(size=n))[:, None]
+    task = Classes.of(np.arange(2), multiclass="ova")
+    return ClassScorer(task, labels, np.ones(n), scoring), outputs, np.arange(n)
+
+
+def test_the_threshold_is_the_best_of_the_quantiles():
+    scorer, outputs, rows = two_classes("balanced_accuracy")
+    shift = scorer.decision_shift(outputs, rows)
+    places = np.quantile(outputs, np.linspace(0.0, 1.0, 43)[1:-1])
+    scores = [balanced_accuracy_score(scorer.labels, outputs[:, 0] > t) for t in places]
+    assert scorer.score(outputs + shift, rows) == pytest.approx(max(scores))
+    assert shift[0] > 0.5
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "neg_brier_score"])
+def test_scores_without_decisions_move_nothing(scoring, monkeypatch):
+    """A threshold changes no order and no probabilities: it is not searched for."""
+    scorer, outputs, rows = two_classes(scoring)
+    calls = []
+    score = ClassScorer.score
+    monkeypatch.setattr(
+        ClassScorer, "score", lambda self, *given: calls.append(1) or score(self, *given)
+    )
+    assert not scorer.decision_shift(outputs, rows).any()
+    assert len(calls) <= 2
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"rare": 30.0}])
+def test_scores_do_not_get_weights_of_classes(class_weight):
+    A, t = rare(300, 2)
+    seen = []
+
+    def watched(model, X, y, sample_weight=None):
+        seen.append((len(y), sample_weight))
+        return balanced_accuracy_score(y, model.predict(X), sample_weight=sample_weight)
+
+    use = {"class_weight": class_weight, "scoring": watched, **ONE}
+    LSSVMClassifier("fast", **use).fit(A, t)
+    assert len(seen) > 10 and all(weight is None for _, weight in seen)
+    seen.clear()
+    given = np.where(np.arange(300) % 3, 1.0, 2.0)
+    LSSVMClassifier("fast", **use).fit(A, t, sample_weight=given)
+    weights = [weight for n, weight in seen if n == 300]
+    assert weights
+    for weight in weights:  # in the order of the fit, which is another one
+        np.testing.assert_allclose(
+            np.sort(weight) / weight.mean(), np.sort(given) / given.mean(), rtol=1e-9
+        )
+
+
+def test_class_weights_move_decisions_but_not_the_score():
+    A, t = rare(500, 3)
+    plain, heavy = (
+        LSSVMClassifier("fast", class_weight=w, **ONE).fit(A, t) for w in (None, {"rare": 20.0})
+    )
+    assert np.mean(heavy.predict(A) == "rare") > np.mean(plain.predict(A) == "rare") + 0.05
+    new, truth = rare(3000, 4)
+    for model in (plain, heavy):  # the accuracy of rows as they come
+        assert model.best_score_ == pytest.approx(model.score(new, truth), abs=0.04)
+
+
+def test_weights_of_scores_are_added_up_as_rows_are():
+    X = np.array([[0.0], [0.0], [1.0], [2.0]])
+    Y = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    classes = np.array([1, 1, 0, 0])
+    problem = Problem(
+        {"standardised": X}, Y, np.array([3.0, 3.0, 1.0, 1.0]), None, classes, np.ones(4)
+    )
+    merged = problem.merged()
+    assert merged.n == 3
+    at = int(np.flatnonzero(merged.inputs["standardised"][:, 0] == 0.0)[0])
+    assert (merged.weight[at], merged.score_weight[at]) == (6.0, 2.0)
+    assert merged.score_weight.sum() == 4.0
+    np.testing.assert_array_equal(replace(problem, scored=None).score_weight, problem.weight)
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1", "r2_that_is_not"])
+def test_scores_that_cannot_score_several_classes(scoring):
+    A = np.random.default_rng(0).normal(size=(90, 2))
+    t = np.array(["a", "b", "c"])[np.arange(90) % 3]
+    match = "cannot score 3 classes" if scoring != "r2_that_is_not" else "is not usable"
+    with pytest.raises(InvalidInputError, match=match):
+        LSSVMClassifier("fast", scoring=scoring, **ONE).fit(A, t)
+    if scoring != "r2_that_is_not":
+        with pytest.raises(InvalidInputError, match="cannot score these targets"):
+            LSSVMRegressor("fast", scoring=scoring, **ONE).fit(A, A[:, 0])

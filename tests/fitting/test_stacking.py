@@ -1,10 +1,15 @@
 """Weights of a stack against brute force, and outputs that have not seen a row's target."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
-from lssvm.fitting.stacking import StackRule, combine, cross_stack, fit_stack
+from lssvm.fitting.stacking import StackRule, combine, cross_stack, fit_stack, mean_loss
 
 rng = np.random.default_rng(0)
 Y = rng.normal(size=(80, 2))
@@ -75,3 +80,175 @@ def test_crossed_weights_have_not_seen_the_fold():
 def test_models_that_say_the_same_share_the_weight_of_one(q):
     y = np.random.default_rng(0).normal(size=(40, 1))
     np.testing.assert_allclose(stack_weights([y] * q, y), 1.0 / q, rtol=1e-9)
+
+
+def log_problem(k, n=3000, seed=2):
+    """Return targets and outputs of three models, the last one worse than a guess."""
+    own = np.random.default_rng(seed)
+    if k == 1:
+        f = own.normal(size=(n, 1)) * 1.5 - 0.7
+        Y = np.where(own.uniform(size=(n, 1)) < expit(f), 1.0, -1.0)
+    else:
+        f = own.normal(size=(n, k)) * 1.5 + np.array([0.8, 0.0, -0.8])[:k]
+        drawn = (f + own.gumbel(size=f.shape)).argmax(axis=1)
+        Y = np.where(drawn[:, None] == np.arange(k), 1.0, -1.0)
+    f = f - f.mean(axis=0)
+    models = [f / 3 + 0.2 * own.normal(size=f.shape), np.tanh(f) + 0.5 * own.normal(size=f.shape)]
+    return Y, [*models, -f + own.normal(size=f.shape)], own.uniform(0.5, 2.0, n)
+
+
+def best_log_loss(Y, models, weight):
+    """Return weights and offset of the smallest log loss by numeric derivatives."""
+    q, k = len(models), Y.shape[1]
+
+    def loss(p):
+        f = sum(w * F for w, F in zip(p[:q], models, strict=True)) + p[q:]
+        if k == 1:
+            rows = np.log1p(np.exp(-Y[:, 0] * f[:, 0]))
+        else:
+            rows = -np.log((softmax(f, axis=1) * (Y > 0)).sum(axis=1))
+        return np.average(rows, weights=weight)
+
+    bounds = [(0.0, None)] * q + [(None, None)] * k
+    found = minimize(loss, np.r_[np.ones(q), np.zeros(k)], bounds=bounds, method="SLSQP", tol=1e-12)
+    return found.x[:q], found.x[q:], found.fun
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_log_loss_is_the_smallest_of_non_negative_weights(k):
+    Y, models, weight = log_problem(k)
+    w, b, smallest = best_log_loss(Y, models, weight)
+    stack = fit_stack(models, Y, weight, "log")
+    outputs = stack.outputs(models)
+    assert smallest <= mean_loss(outputs, Y, weight, "log") < smallest + 1e-5
+    np.testing.assert_allclose(stack.weights, w, atol=0.02)
+    assert stack.weights[2] == 0.0 and stack.weights[:2].min() > 0.2
+    gap = stack.offset - b
+    np.testing.assert_allclose(gap - gap.mean() * (k > 1), 0.0, atol=0.01)
+    start = fit_stack(models, Y, weight).outputs(models)
+    assert mean_loss(start, Y, weight, "log") > smallest + 0.01  # squared errors want another scale
+
+
+def test_two_classes_are_a_logistic_regression():
+    Y, models, weight = log_problem(1)
+    A = np.column_stack([F[:, 0] for F in models[:2]])
+    expected = LogisticRegression(C=1e6).fit(A, Y[:, 0] > 0, sample_weight=weight)
+    stack = fit_stack(models[:2], Y, weight, "log")
+    np.testing.assert_allclose(stack.weights, expected.coef_[0], rtol=0.01)
+    np.testing.assert_allclose(stack.offset, expected.intercept_, atol=0.01)
+    p = expit(stack.outputs(models[:2])[:, 0])
+    assert mean_loss(stack.outputs(models[:2]), Y, weight, "log") == pytest.approx(
+        log_loss(Y[:, 0] > 0, p, sample_weight=weight)
+    )
+    one = fit_stack(models[:1], Y, weight, "log")
+    alone = LogisticRegression(C=1e6).fit(A[:, :1], Y[:, 0] > 0, sample_weight=weight)
+    np.testing.assert_allclose(one.weights, alone.coef_[0], rtol=0.01)
+    np.testing.assert_allclose(one.offset, alone.intercept_, atol=0.01)
+
+
+def test_several_classes_share_their_weights():
+    """One weight per model for all classes: outputs of permuted classes are permuted."""
+    Y, models, weight = log_problem(3)
+    turned = [2, 0, 1]
+    stack = fit_stack(models, Y, weight, "log")
+    other = fit_stack([F[:, turned] for F in models], Y[:, turned], weight, "log")
+    np.testing.assert_allclose(other.weights, stack.weights, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        other.outputs([F[:, turned] for F in models]),
+        stack.outputs(models)[:, turned],
+        atol=5e-3,
+    )
+    p = np.asarray(softmax(stack.outputs(models), axis=1))
+    found = mean_loss(stack.outputs(models), Y, weight, "log")
+    assert found == pytest.approx(log_loss(Y.argmax(axis=1), p, sample_weight=weight))
+
+
+def test_classes_that_are_separated_do_not_run_away():
+    y = np.repeat([-1.0, 1.0], 30)[:, None]
+    stack = fit_stack([y, 0.5 * y], y, np.ones(60), "log")
+    assert 3.0 < stack.outputs([y, 0.5 * y])[-1, 0] < 60.0
+    assert mean_loss(stack.outputs([y, 0.5 * y]), y, np.ones(60), "log") < 0.05
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_outputs_that_are_rounding_get_no_large_weights(loss, k):
+    Y, models, weight = log_problem(k, 300)
+    noise = 1e-15 * np.random.default_rng(0).normal(size=(2, *Y.shape))
+    for rounding in (list(noise), list(noise[:1]), list(0.0 * noise)):
+        stack = fit_stack(rounding, Y, weight, loss)
+        np.testing.assert_allclose(stack.weights, 1.0 / len(rounding))
+        if loss == "log":
+            share = np.average(Y > 0, axis=0, weights=weight)
+            expected = np.log(share / (1 - share)) if k == 1 else np.log(share)
+            np.testing.assert_allclose(stack.offset, expected)
+    mixed = fit_stack([models[0], noise[0]], Y, weight, loss)
+    alone = fit_stack(models[:1], Y, weight, loss)
+    assert mixed.weights[1] < 10.0
+    found = mean_loss(mixed.outputs([models[0], noise[0]]), Y, weight, loss)
+    assert found <= mean_loss(alone.outputs(models[:1]), Y, weight, loss) + 1e-3
+
+
+def test_noise_keeps_the_shares_of_the_classes():
+    """Outputs that tell nothing: the weight is small, the offset the log-odds of the shares."""
+    own = np.random.default_rng(0)
+    y = np.where(own.uniform(size=(4000, 1)) < 0.2, 1.0, -1.0)
+    stack = fit_stack([own.normal(size=(4000, 1))], y, np.ones(4000), "log")
+    assert 0.0 <= stack.weights[0] < 0.1
+    share = np.mean(y > 0)
+    np.testing.assert_allclose(stack.offset, np.log(share / (1 - share)), atol=0.02)
+
+
+def test_a_limit_on_the_number_of_models():
+    Y, models, weight = log_problem(3)
+    rows = np.arange(len(Y))
+    one = StackRule("log", at_most=1).fit(models, Y, weight, rows)
+    assert np.count_nonzero(one.weights) == 1
+    best = int(np.argmax(fit_stack(models, Y, weight, "log").weights))
+    alone = fit_stack([models[best]], Y, weight, "log")
+    np.testing.assert_allclose(one.outputs(models), alone.outputs([models[best]]))
+
+
+def test_a_scorer_orders_models_and_shifts_decisions():
+    own = np.random.default_rng(0)
+    y = np.where(own.uniform(size=(500, 1)) < 0.1, 1.0, -1.0)
+    models = [y + own.normal(size=y.shape), y + 3.0 * own.normal(size=y.shape)]
+    rows = np.arange(500)[::-1]
+    truth, seen = y[::-1, 0], []  # by the numbers of the rows
+
+    def misses(outputs, rows):
+        wrong = np.sign(outputs[:, 0]) != truth[rows]
+        return np.mean(wrong[truth[rows] > 0]) + np.mean(wrong[truth[rows] < 0])
+
+    def shift(outputs, rows):
+        seen.append(rows)
+        places = np.quantile(outputs, np.linspace(0.0, 1.0, 51))
+        return -places[[np.argmin([misses(outputs - t, rows) for t in places])]]
+
+    rule = StackRule("log", scorer=misses, shift=shift)
+    plain, moved = (
+        replace(rule, shift=s).fit(models, y, np.ones(500), rows) for s in (None, shift)
+    )
+    before = misses(plain.outputs(models), rows)
+    assert misses(moved.outputs(models), rows) < 0.7 * before
+    assert moved.offset[0] > plain.offset[0] + 1.0
+    assert all(np.array_equal(each, rows) for each in seen)
+    # Decisions of a fold are shifted by the others alone.
+    folds = np.arange(500) % 4
+    crossed = cross_stack(models, y, np.ones(500), folds, replace(rule, scorer=None, shift=None))
+    assert misses(crossed, rows) == pytest.approx(before, abs=0.05)
+    rows = np.arange(500)
+    truth = y[:, 0]
+    seen.clear()
+    crossed = cross_stack(models, y, np.ones(500), folds, rule)
+    assert {len(each) for each in seen} == {375}
+    assert misses(crossed, rows) < 0.8 * before
+
+
+def test_folds_without_known_rows_take_the_mean():
+    folds = np.arange(80) % 2
+    G = [f.copy() for f in F]
+    G[0][folds == 1] = np.nan
+    out = cross_stack(G, Y, ONES, folds, StackRule())
+    np.testing.assert_allclose(out[folds == 0], sum(F)[folds == 0] / 3.0)
+    assert np.isnan(out[folds == 1]).all()

@@ -101,8 +101,10 @@ def test_noise_is_reported_as_noise():
     assert np.mean(ratios) > 0.95 and max(ratios) < 1.3
 
 
-def test_every_ingredient_off_is_the_exact_model():
-    train = problem(150)
+@pytest.mark.parametrize("n", [150, 400])
+def test_every_ingredient_off_is_the_exact_model(n):
+    """In double precision, whatever it was compared in."""
+    train = problem(n)
     ask = TableSettings.preset(
         "balanced", configurations=(Configuration("standardised", "rbf"),), rounds=0
     )
@@ -113,6 +115,7 @@ def test_every_ingredient_off_is_the_exact_model():
     setting = member.model.cuts[0].leaves[0].setting
     exact = fit_leaf(rows, "sqeuclidean", setting).outputs(rows.X, "sqeuclidean")
     np.testing.assert_allclose(fit.outputs(train.inputs), member.weight * exact, atol=1e-10)
+    assert member.model.cuts[0].leaves[0].fit.coef.dtype == np.float64
 
 
 def test_same_seed_same_model_whatever_the_number_of_threads():
@@ -312,16 +315,16 @@ def leaf_size(smooth, clock=None, n_rows=ROWS, **settings):
 
 
 def test_leaves_are_doubled_while_that_is_worth_its_cost():
-    sizes = {smooth: leaf_size(smooth, gain=0.05) for smooth in (True, False)}
-    assert sizes[True][0] >= 1200 and sizes[False][0] <= 300
+    sizes = {smooth: leaf_size(smooth, gain=0.5) for smooth in (True, False)}
+    assert sizes[True][0] >= 600 and sizes[False][0] == 150
     for size, steps in sizes.values():
         taken = [step for step in steps if step.taken]
         assert size == 150 * 2 ** len(taken)
-        assert all(step.gain > 0.05 * max(step.cost, 0.02) for step in taken)
+        assert all(step.gain > 0.5 * max(step.cost, 0.02) for step in taken)
         costs = [step.cost for step in steps]
         assert costs == sorted(costs)
         for step in steps[len(taken) :]:
-            assert step.gain <= 0.05 * step.cost or size > 2500
+            assert step.gain <= 0.5 * max(step.cost, 0.02)
 
 
 def test_a_preset_that_wants_more_for_its_time_stops_earlier():

@@ -234,13 +234,13 @@ MUTATIONS = (
     ),
     change("fit_greedy", "A, B = C(float(D))", "A, B = C(2.0 * float(D))", "data/test_repeats.py"),
     change("deal", "len(A) < 2 * B", "len(A) < 2", "estimators/test_table.py"),
-    change("stack_weights", "A = A + B / C", "A = A - B / C", "fitting/test_stacking.py"),
+    change("_nonnegative", "A = A + B / C", "A = A - B / C", "fitting/test_stacking.py"),
     change(
         "SeriesFit.score", "return 1.0 - A / B", "return 1.0 + A / B", "estimators/test_narx.py"
     ),
     change("Learner._add_numbers", "(A - B) ** 2", "abs(A - B)", "data/test_prepare.py"),
     # the four that nothing noticed once
-    change("Leaf.nearby_error", "(A + B) / (C + 1.0)", "(A + B) / C", "local"),
+    change("Leaf.nearby_error", "A /= B.sum(axis=1) + 1.0", "A /= B.sum(axis=1)", "local"),
     change(
         "cross_stack",
         "np.full(len(A), 1.0 / len(A))",
@@ -253,6 +253,105 @@ MUTATIONS = (
         "replace(A, seconds=B() - C)",
         "replace(A, seconds=B() + C)",
         "estimators/test_table.py",
+    ),
+    # stacks, warps, slopes at ties, drafts and gains
+    change(
+        "Leaf.nearby_error",
+        "A[B[C][:, None] == B] = np.inf",
+        "np.fill_diagonal(A, np.inf)",
+        "local/test_parts.py",
+    ),
+    change("fit_leaf.attempt", "A.C * B < C", "True", "local/test_parts.py"),
+    change(
+        "fit_leaf",
+        "B if A else attempt(C, rough=False)",
+        "B",
+        "local/test_parts.py",
+    ),
+    change("fit_many", "A[::_TUNED]", "A[::1]", "local/test_parts.py"),
+    change(
+        "middle_setting",
+        "np.exp(A.mean(axis=0))",
+        "np.exp(A.max(axis=0))",
+        "local/test_parts.py",
+    ),
+    change(
+        "one_sided_slopes",
+        "A[np.arange(len(B)), C] = 0.0",
+        "A[np.arange(len(B)), C] = 1.0",
+        "kernels/test_metric.py",
+    ),
+    change(
+        "_change_by_level",
+        "np.expm1(-A * B(C, D))",
+        "-A * B(C, D)",
+        "kernels/test_metric.py",
+    ),
+    change(
+        "_change_by_level",
+        "-0.5 * A * np.exp(-A * B)",
+        "-1.0 * A * np.exp(-A * B)",
+        "kernels/test_metric.py",
+    ),
+    change(
+        "low_rank",
+        "A * np.sqrt(B / float(C))",
+        "A * (B / float(C))",
+        "kernels/test_metric.py",
+    ),
+    change("squared_slopes", "A * B.slopes(C) ** 2", "A", "kernels/test_warp.py"),
+    change(
+        "Warp._interpolate",
+        "A += np.maximum(B - C[-1], 0.0) * D",
+        "A += np.maximum(B - C[-1], 0.0)",
+        "kernels/test_warp.py",
+    ),
+    change("Metric.unmap", "A.warp.invert(B)", "B", "kernels/test_warp.py"),
+    change(
+        "learn_warp",
+        "np.sqrt(np.maximum(A / B / C, D ** 2))",
+        "np.maximum(A / B / C, D ** 2)",
+        "kernels/test_warp.py",
+    ),
+    change(
+        "learn_warp",
+        "np.searchsorted(A, B, side='left')",
+        "np.searchsorted(A, B, side='right')",
+        "kernels/test_warp.py",
+    ),
+    change(
+        "_log_stack.losses",
+        "A[:, None] * (B - C)",
+        "A[:, None] * (B + C)",
+        "fitting/test_stacking.py",
+    ),
+    change(
+        "_log_stack.best",
+        "[(A, 1e3)] * B",
+        "[(-1e3, 1e3)] * B",
+        "fitting/test_stacking.py",
+    ),
+    change("_shares", "np.log(A / (1.0 - A))", "np.log(A)", "fitting/test_stacking.py"),
+    change(
+        "StackRule.fit",
+        "A.offset + B.shift(C, D)",
+        "A.offset",
+        "fitting/test_stacking.py",
+    ),
+    change("Work.worth", "A > B * max(C, 0.02)", "A > 0.0", "fitting/test_table.py"),
+    change("gain_of_size", "1.0 - A / B", "A / B", "fitting/test_table.py"),
+    change("without_idle", "A + B * C * abs(A)", "A", "fitting/test_table.py"),
+    change(
+        "ClassScorer.decision_shift",
+        "-np.array([A])",
+        "np.array([A])",
+        "estimators/test_table_scoring.py",
+    ),
+    change(
+        "LSSVMClassifier._scorer",
+        "ClassScorer(A, B, C.score_weight, D)",
+        "ClassScorer(A, B, C.weight, D)",
+        "estimators/test_table_scoring.py",
     ),
 )
 

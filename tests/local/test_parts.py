@@ -87,7 +87,109 @@ class TestLeaf:
         assert errors == sorted(errors, reverse=True) and errors[-1] < 0.8 * errors[0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+class TestDrafts:
+    """Models that are not kept: in single precision, where that is as good for a comparison."""
+
+    def test_the_same_setting_is_chosen(self, kind):
+        rows = some(300)
+        exact = fit_leaf(rows, kind, Setting(0.1, 2.0), tries=12)
+        draft = fit_leaf(rows, kind, Setting(0.1, 2.0), tries=12, draft=True)
+        assert draft.setting == exact.setting != Setting(0.1, 2.0)
+        assert draft.error == pytest.approx(exact.error, rel=1e-3)
+        np.testing.assert_allclose(draft.fit.left_out, exact.fit.left_out, atol=2e-3)
+        gap = np.abs(draft.outputs(rows.X, kind) - exact.outputs(rows.X, kind)).max()
+        assert 1e-12 < gap < 2e-3
+
+    def test_what_is_kept_is_in_double_precision(self, kind):
+        rows = some(300)
+        leaf = fit_leaf(rows, kind, Setting(0.1, 2.0), tries=8)
+        K = np.exp(-leaf.setting.gamma * cdist(rows.X, rows.X, kind))
+        coef, intercept = dense_solution(K, rows.Y, 1 / (leaf.setting.C * rows.weight))
+        np.testing.assert_allclose(leaf.outputs(rows.X, kind), K @ coef + intercept, atol=1e-8)
+        assert leaf.fit.coef.dtype == leaf.fit.left_out.dtype == np.float64
+
+    @pytest.mark.parametrize(("n", "C"), [(60, 1.0), (300, 1e4)])
+    def test_few_rows_and_large_C_stay_in_double_precision(self, kind, n, C):
+        rows = some(n)
+        exact, draft = (fit_leaf(rows, kind, Setting(C, 0.5), draft=d) for d in (False, True))
+        np.testing.assert_array_equal(draft.fit.coef, exact.fit.coef)
+        assert draft.error == exact.error
+
+    @pytest.mark.parametrize("draft", [False, True])
+    def test_without_outputs_of_rows_left_out(self, kind, draft):
+        rows = some(250)
+        whole = fit_leaf(rows, kind, START, draft=draft)
+        quick = fit_leaf(rows, kind, START, draft=draft, held_out=False)
+        assert len(quick.fit.left_out) == 0 and np.isnan(quick.error)
+        new = some(20).X
+        np.testing.assert_allclose(
+            quick.outputs(new, kind), whole.outputs(new, kind), atol=1e-3 if draft else 1e-9
+        )
+
+
+class TestNearbyErrors:
+    @pytest.mark.parametrize("labelled", [True, False])
+    def test_rows_that_are_left_out_together_are_no_neighbours(self, labelled):
+        rows = some(60)
+        if labelled:
+            labels = np.arange(60) // 3
+            rows = Rows(rows.X, rows.Y, rows.weight, labels)
+        else:  # equal rows with different targets
+            labels = np.arange(60) % 20
+            rows = Rows(rows.X[labels], rows.Y, rows.weight)
+        leaf = fit_leaf(rows, "euclidean", START)
+        D, count = cdist(rows.X, rows.X), 7
+        found = leaf.nearby_error(None, "euclidean", count)
+        for i in range(60):
+            others = np.flatnonzero(labels != labels[i])
+            near = others[np.argsort(D[i, others], kind="stable")]
+            last = D[i, near[count - 1]]
+            if np.isclose(D[i, near[count]], last):
+                continue  # a tie between neighbours
+            squares = (rows.Y[near[:count]] - leaf.fit.left_out[near[:count]]) ** 2
+            mean = leaf.squares.mean(axis=0)
+            expected = (squares.sum(axis=0) + mean) / (count + 1.0)
+            np.testing.assert_allclose(found[i], expected, atol=1e-10)
+        new = leaf.nearby_error(rows.X, "euclidean", count)  # new rows may be near any
+        assert np.abs(new - found).max() > 1e-6
+
+    def test_a_group_of_all_rows_has_the_mean_error(self):
+        rows = some(30)
+        rows = Rows(rows.X, rows.Y, rows.weight, np.r_[np.zeros(29, dtype=int), 1])
+        leaf = fit_leaf(rows, "euclidean", START)
+        found = leaf.nearby_error(None, "euclidean", 5)
+        mean = leaf.squares.mean(axis=0)
+        np.testing.assert_allclose(found[0], (leaf.squares[29] + mean) / 2.0)
+
+
 class TestParts:
+    def test_every_tenth_part_tries_settings_for_all(self):
+        rows = some(600)
+        start = Setting(0.1, 2.0)
+        leaves = fit_parts(rows, "sqeuclidean", start, part_size=40, tries=8).cuts[0].leaves
+        assert len(leaves) == 15
+        tuned = [fit_leaf(leaves[p].rows, "sqeuclidean", start, tries=8).setting for p in (0, 10)]
+        assert [leaves[p].setting for p in (0, 10)] == tuned
+        rest = {leaf.setting for p, leaf in enumerate(leaves) if p not in (0, 10)}
+        (shared,) = rest
+        assert shared.C == pytest.approx(np.sqrt(tuned[0].C * tuned[1].C))
+        assert shared.gamma == pytest.approx(np.sqrt(tuned[0].gamma * tuned[1].gamma))
+        fixed = fit_parts(rows, "sqeuclidean", start, part_size=40).cuts[0].leaves
+        assert {leaf.setting for leaf in fixed} == {start}
+
+    def test_drafts_of_parts(self):
+        rows, new, start = some(700), some(50).X, Setting(0.5, 0.4)
+        exact = fit_parts(rows, "cityblock", start, part_size=300, tries=4)
+        draft = fit_parts(rows, "cityblock", start, part_size=300, tries=4, draft=True)
+        quick = fit_parts(rows, "cityblock", START, part_size=300, draft=True, held_out=False)
+        assert [leaf.setting for leaf in draft.cuts[0].leaves] == [
+            leaf.setting for leaf in exact.cuts[0].leaves
+        ]
+        gap = np.abs(draft.outputs(new) - exact.outputs(new)).max()
+        assert 1e-12 < gap < 2e-3
+        assert all(len(leaf.fit.left_out) == 0 for leaf in quick.cuts[0].leaves)
+
     def test_one_part_is_the_exact_model(self):
         rows, new = some(60), some(10).X
         whole = fit_leaf(rows, "euclidean", START)
