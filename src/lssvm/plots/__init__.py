@@ -17,6 +17,7 @@ from lssvm.plots.explanations import (
     BeeswarmDisplay,
     DependenceDisplay,
     InteractionDisplay,
+    PartialDependenceDisplay,
     WaterfallDisplay,
 )
 from lssvm.plots.forecast import ForecastDisplay
@@ -30,6 +31,7 @@ __all__ = [
     "EntropyTraceDisplay",
     "ForecastDisplay",
     "InteractionDisplay",
+    "PartialDependenceDisplay",
     "PrototypeCurveDisplay",
     "PrototypesDisplay",
     "RelevanceDisplay",
