@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import ENDINGS, table_writer
+from lssvm.cli.models import learned
 from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded, option
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
             "column": column,
             "values": len(y),
             "lags": model.lags,
-            "C": getattr(model.estimator_, "C_", None),
-            "gamma": getattr(model.estimator_, "gamma_", None),
+            "C": learned(model.estimator_).get("C_"),
+            "gamma": learned(model.estimator_).get("gamma_"),
             "coverage": coverage,
             "season": season,
             **columns,

@@ -328,8 +328,9 @@ class Term:
         p, f = self.rows.n_columns, self.function
         m = len(f.basis) if isinstance(f, Expansion) else self.size
         if isinstance(f, Expansion) and f.exact:
-            return n * m * 4.0 * p * (1.0 if f.linear else n_nodes(p)) * (p if interactions else 1)
-        return n * m * 2.0 * max(p - 1, 1) * (d / 8 + 6.0)
+            each = 4.0 * p * (1 if f.linear else n_nodes(p)) * (p if interactions else 1)
+            return float(n * m * each)
+        return float(n * m * 2.0 * max(p - 1, 1) * (d / 8 + 6.0))
 
 
 @dataclass(frozen=True)
@@ -464,8 +465,8 @@ def _exact_values(
         f.metric.apply(rows.X), f.metric.apply(rows.background), rows.owner, rows.n_columns
     )
     Z = np.asarray(f.basis, dtype=np.float64)
-    how = {"interactions": interactions, "threads": effort.threads, "report": effort.report}
-    return product_values(exponents, mapped, Z, f.coef, **how)
+    how: dict[str, Any] = {"interactions": interactions, "report": effort.report}
+    return product_values(exponents, mapped, Z, f.coef, threads=effort.threads, **how)
 
 
 def _halved(pairs: FloatArray, values: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -207,8 +207,8 @@ def product_values(
     used = np.unique(rows.owner)
     total = ProductValues.zeros(len(rows.X), rows.n_columns, coef.shape[1], interactions)
     if len(used) < rows.n_columns:  # columns without features
-        how = {"interactions": interactions, "threads": threads, "report": report}
-        found = product_values(exponents, rows.among(used), Z, coef, **how)  # type: ignore[arg-type]
+        how: dict[str, Any] = {"interactions": interactions, "report": report}
+        found = product_values(exponents, rows.among(used), Z, coef, threads=threads, **how)
         total.values[:, used] = found.values
         total.interactions[:, used[:, None], used] = found.interactions
         return total

@@ -17,11 +17,10 @@ from lssvm.plots.explanations import (
     BeeswarmDisplay,
     DependenceDisplay,
     InteractionDisplay,
-    PartialDependenceDisplay,
     WaterfallDisplay,
 )
 from lssvm.plots.forecast import ForecastDisplay
-from lssvm.plots.plane import BoundaryDisplay, PrototypesDisplay
+from lssvm.plots.plane import BoundaryDisplay, PartialDependenceDisplay, PrototypesDisplay
 from lssvm.plots.tuning import PrototypeCurveDisplay, TuningSurfaceDisplay, TuningTraceDisplay
 
 __all__ = [

@@ -22,6 +22,7 @@ from lssvm.estimators import NARX
 from lssvm.fitting import series
 from lssvm.fitting.series import Calendar, Series, is_list_of_series, open_series
 from lssvm.plots import TuningSurfaceDisplay
+from lssvm.plots.base import fitted_attributes
 from lssvm.plots.tuning import KEYS
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
@@ -347,7 +348,7 @@ def date_ticks(
         return None
     places = np.unique(np.linspace(first, end, TICKS + 2).round().astype(np.intp)[1:-1])
     when = calendar.at(places - last)
-    unit = "M" if calendar.months else "D"
+    unit: Any = "M" if calendar.months else "D"
     if 0 < calendar.step < DAY:
         unit = "m" if abs(end - first) * calendar.step < 3 * DAY else "D"
     names = np.datetime_as_string(when, unit=unit).tolist()
@@ -631,7 +632,7 @@ def _lags(subject: Forecast) -> Section:
 
 
 def _tuning(subject: Forecast) -> Section | None:
-    results = getattr(subject.model, "cv_results_", None)
+    results = fitted_attributes(subject.model).get("cv_results_")
     inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
         key: float(value)
