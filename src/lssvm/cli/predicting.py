@@ -69,7 +69,7 @@ def predict(
     """
     from lssvm.cli.checking import RowCheck
     from lssvm.cli.tables import check_writable, open_input
-    from lssvm.plots.base import WithIntervals, WithProbabilities, WithSets
+    from lssvm.plots.base import WithIntervals, has_probabilities
 
     out, interval = written.out, written.interval
     if general.json and out == "-":
@@ -77,12 +77,13 @@ def predict(
     check_writable(out, ENDINGS, (data, model), stdout=True)
     stored = load_model(model)
     loaded, reading = stored.model, stored.reading(reading)
-    if written.proba and not (is_classifier(loaded) and isinstance(loaded, WithProbabilities)):
+    if written.proba and not (is_classifier(loaded) and has_probabilities(loaded)):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
-    wanted = WithSets if is_classifier(loaded) else WithIntervals
-    if interval is not None and not isinstance(last_step(loaded), wanted):
+    last = last_step(loaded)
+    able = has_probabilities(last) if is_classifier(loaded) else isinstance(last, WithIntervals)
+    if interval is not None and not able:
         kind = type(last_step(loaded)).__name__
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0

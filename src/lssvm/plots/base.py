@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -202,12 +202,16 @@ class Predictor(Estimator, Protocol):
         """Return the predictions of rows."""
 
 
-@runtime_checkable
-class WithProbabilities(Protocol):
+class Probabilistic(Protocol):
     """A classifier with probabilities."""
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes."""
+
+
+def has_probabilities(model: object) -> TypeGuard[Probabilistic]:
+    """Say whether a model has probabilities, which depends on its parameters."""
+    return hasattr(model, "predict_proba")
 
 
 @runtime_checkable
@@ -224,14 +228,6 @@ class WithIntervals(Protocol):
 
     def predict_interval(self, X: Any, coverage: float = ...) -> Any:
         """Return the ends of intervals."""
-
-
-@runtime_checkable
-class WithSets(Protocol):
-    """A classifier with prediction sets."""
-
-    def predict_set(self, X: Any, coverage: float = ...) -> Any:
-        """Return which classes are in the sets of rows."""
 
 
 @runtime_checkable

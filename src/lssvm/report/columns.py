@@ -18,11 +18,11 @@ from lssvm.explanations import Explanation
 from lssvm.plots.base import (
     Predictor,
     WithExplanations,
-    WithProbabilities,
     WithScores,
     class_scores,
     fitted_attributes,
     fitted_model,
+    has_probabilities,
 )
 from lssvm.report.charts import N_COLOURS, Chart, figure, pictures
 from lssvm.report.markup import (
@@ -470,7 +470,7 @@ def answers(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
             values = np.asarray(estimator.predict(given), dtype=np.float64)
             return values.reshape(len(values), -1), "value"
         slow = slow_to_calibrate(fitted_model(estimator))
-        if isinstance(estimator, WithProbabilities) and not slow:
+        if has_probabilities(estimator) and not slow:
             with suppress(InvalidInputError):  # nothing to calibrate on
                 return np.asarray(estimator.predict_proba(given)), "probability"
         assert isinstance(estimator, WithScores)

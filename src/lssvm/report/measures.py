@@ -22,11 +22,11 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import (
     Predictor,
     WithIntervals,
-    WithProbabilities,
     WithScores,
     class_positions,
     class_scores,
     fitted_model,
+    has_probabilities,
 )
 from lssvm.report.markup import UNKNOWN, number, percent, short
 from lssvm.report.subject import SampledRows, classifies, slow_to_calibrate, support_size
@@ -208,7 +208,7 @@ def predict_classes(
     probability = raw = None
     with nameless_rows():
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
-        if isinstance(estimator, WithProbabilities) and not slow_to_calibrate(model):
+        if has_probabilities(estimator) and not slow_to_calibrate(model):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 said = np.asarray(estimator.predict_proba(given))
                 probability = np.zeros((len(labels), len(classes)))
