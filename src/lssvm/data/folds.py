@@ -830,8 +830,38 @@ def _indices(rows: Any) -> IntArray:
     return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
 
 
+class _PositionSplitter:
+    """What splitters by the position of a row share."""
+
+    def get_n_splits(self: Any, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        return int(self.n_test)
+
+    def split(
+        self: Any, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield training and test rows, as scikit-learn's splitters do.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; only their number counts.
+        y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        part = self.assign(np.arange(len(X)))
+        for v in range(self.n_test):
+            yield np.flatnonzero(part != v), np.flatnonzero(part == v)
+
+
 @dataclass(frozen=True)
-class PositionFolds:
+class PositionFolds(_PositionSplitter):
     """Rows are assigned to folds by a seeded hash of their position.
 
     Blocks, files and threads do not matter: a row is in the same fold however the data were cut.
@@ -894,35 +924,9 @@ class PositionFolds:
             return np.where(fold < 0, self.n_folds, fold).astype(np.intp)
         return (hash_positions(positions, self.seed) % np.uint64(self.n_folds)).astype(np.intp)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds.
-
-        Parameters
-        ----------
-        X, y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        return self.n_folds
-
-    def split(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield training and test rows, as scikit-learn's splitters do.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows; only their number counts.
-        y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        fold = self.assign(np.arange(len(X)))
-        for v in range(self.n_folds):
-            yield np.flatnonzero(fold != v), np.flatnonzero(fold == v)
-
 
 @dataclass(frozen=True)
-class PositionHoldout:
+class PositionHoldout(_PositionSplitter):
     """A share of the rows, by a seeded hash of their position, is held out for validation.
 
     Parameters
@@ -973,28 +977,3 @@ class PositionHoldout:
             return np.asarray((positions < start) | (positions >= stop), dtype=np.intp)
         limit = np.uint64(int(self.share * 2.0**53) << 11)
         return (hash_positions(positions, self.seed) >= limit).astype(np.intp)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return 1.
-
-        Parameters
-        ----------
-        X, y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        return 1
-
-    def split(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield training and test rows, as scikit-learn's splitters do.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows; only their number counts.
-        y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        rest = self.assign(np.arange(len(X)))
-        yield np.flatnonzero(rest == 1), np.flatnonzero(rest == 0)
