@@ -665,7 +665,7 @@ class PartialDependenceDisplay(Display):
         model : Estimator
             Fitted.
         X : data frame or array of shape (n, d)
-            Rows whose other columns stay as they are.
+            Rows whose other columns are not changed.
         y : object, default=None
             Not used.
         ax : matplotlib.axes.Axes, optional
