@@ -38,7 +38,7 @@ help:
 	@echo "              the studies of the papers; ARGS='--sets bld,hea' makes a short run of it"
 	@echo "make release-check"
 	@echo "              build sdist and wheel, check them, install them fresh with the oldest and the newest"
-	@echo "              dependencies and run the README's example"
+	@echo "              dependencies and with each extra, and run the README's example"
 	@echo "make setup    only build the environment"
 	@echo "make clean    remove the environment and everything the commands wrote"
 	@echo
@@ -163,6 +163,11 @@ release-check: $(STAMPS)/group-release
 	$(PYTHON) -m venv .release/source
 	.release/source/bin/python -m pip install --quiet dist/*.tar.gz
 	.release/source/bin/python -c 'import lssvm; print("sdist installs:", lssvm.__version__)'
+	for extra in $$($(RUN) tests/release/extras.py); do \
+		$(PYTHON) -m venv --clear .release/extra || exit 1; \
+		.release/extra/bin/python -m pip install --quiet "$$(echo dist/*.whl)[$$extra]" || exit 1; \
+		(cd .release && extra/bin/python ../tests/release/extras.py $$extra) || exit 1; \
+	done
 	@echo "The wheel and the sdist in dist/ are ready."
 
 clean:

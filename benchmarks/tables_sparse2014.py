@@ -19,11 +19,14 @@ METHODS = (
     "SPFS-LSSVM",
     "SPFS-LSSVM at k",
     "SPFS-LSSVM as printed",
+    "SPFS-LSSVM by the paper",
     "SD-LSSVM",
     "SSD-LSSVM",
     "SSD-LSSVM at k",
     "SSD-LSSVM as printed",
+    "SSD-LSSVM by the paper",
     "SV_L0-norm",
+    "SV_L0-norm by the paper",
     "Lopez",
     "Keerthi",
     "C-SVM",
@@ -51,7 +54,7 @@ def collect(lines: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Result]:
 
 def row_of_print(name: str, method: str) -> tuple[float, float | None, float | None] | None:
     """Return what is printed for a set and a method, however we ran it."""
-    plain = method.removesuffix(" at k").removesuffix(" as printed")
+    plain = method.removesuffix(" at k").removesuffix(" as printed").removesuffix(" by the paper")
     return PRINTED[plain].get(printed_name(name))
 
 

@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import re
 import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -304,3 +305,22 @@ def test_the_code_of_a_report_gives_the_same_rows_model_and_figures(
     block = next(X.blocks())
     given = [as_given(model, block, X.schema) for model in (saved, made["model"])]
     np.testing.assert_array_equal(saved.predict(given[0]), made["model"].predict(given[1]))
+
+
+def test_a_forecast_sees_a_season_and_shows_dates(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    months = np.arange("2012-01", "2022-01", dtype="M8[M]")
+    rng = np.random.default_rng(0)
+    level = 10 + 2 * np.sin(2 * np.pi * np.arange(120) / 12) + 0.1 * rng.normal(size=120)
+    rows = [{"when": f"{m}-01", "x": float(v)} for m, v in zip(months, level, strict=True)]
+    write_csv(tmp_path / "s.csv", rows[30:])  # a quarter of the values is less than two seasons
+    words = ("forecast", "s.csv", "-c", "x", "--horizon", "6", "--no-test")
+    assert good(*words, "--json").json["lags"] >= 12
+    found = good("forecast", "s.csv", "-c", "x", "--season", "28", "--json", "--no-test").json
+    assert found["lags"] == 28 and good(*words, "--lags", "5", "--json").json["lags"] == 5
+    good(*words, "--report", "f.html", "--lags", "12")
+    page = (tmp_path / "f.html").read_text(encoding="utf-8")
+    for key in ("next", "forecast"):
+        part = page[page.index(f'id="{key}"') :].split("</section>")[0]
+        axis = part.split('class="ticks"')[1].split("</g>")[0]
+        assert re.findall(r">(20\d\d-\d\d)</text>", axis), key

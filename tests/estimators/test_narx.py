@@ -18,6 +18,7 @@ from tests.oracles import narx as oracle
 from lssvm import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.datasets import load_laser
+from lssvm.fitting.series import Calibration, SeriesResiduals
 from lssvm.tuning import GridSearch
 
 
@@ -322,6 +323,27 @@ def test_intervals_contain_the_truth_at_the_stated_rate():
         inside = (ends[:, :, 0] <= truth) & (truth <= ends[:, :, 1])
         assert abs(inside.mean() - coverage) < 0.04
         assert np.all(np.abs(inside.mean(axis=0) - coverage) < 0.1)  # at every step
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9])
+def test_intervals_of_differenced_series_cover_what_they_promise(coverage):
+    inside = []
+    for seed in range(24):
+        y = np.cumsum(0.2 + np.random.default_rng(seed).normal(size=108))
+        model = NARX(LSSVR(0.01, gamma=0.01), 4, differencing=1, horizon=8).fit(y[:100])
+        ends = model.predict_interval(8, coverage=coverage)
+        inside.append((ends[:, 0] <= y[100:]) & (y[100:] <= ends[:, 1]))
+    assert coverage - 0.05 < np.mean(inside) < coverage + 0.1
+
+
+def test_too_few_stretches_for_a_coverage_widen_the_intervals():
+    rows = np.zeros((12, 1))
+    residuals = SeriesResiduals(rows, np.zeros(12), np.arange(12))
+    ratios = np.abs(np.random.default_rng(0).normal(size=(4, 3)))
+    known = Calibration(residuals, np.ones(3), ratios)
+    wide = known.factors(0.95, 3)
+    assert np.all(wide >= ratios.max()) and np.all(wide >= known.factors(0.6, 3))
+    np.testing.assert_allclose(known.factors(0.95, 5)[2:], wide[2])
 
 
 def test_intervals_widen_with_the_horizon_and_with_the_coverage():

@@ -98,6 +98,27 @@ def test_times_that_follow_no_rule():
         quiet.forecast_times(3)
 
 
+def test_a_series_whose_dates_do_not_ascend_is_refused():
+    days = pd.date_range("2024-01-01", periods=60, freq="D")
+    sorted_one = pd.Series(wave(), index=days)
+    shuffled = sorted_one.sample(frac=1.0, random_state=0)
+    with pytest.raises(InvalidInputError, match=r"The times of y do not ascend.*sort_index"):
+        NARX(LSSVR(), 3).fit(shuffled)
+    with pytest.raises(InvalidInputError, match="do not ascend"):
+        NARX(LSSVR(), 3).fit([sorted_one, shuffled.to_period("D")])
+    model = NARX(LSSVR(), 3).fit(shuffled.sort_index())
+    np.testing.assert_array_equal(model.forecast(5), NARX(LSSVR(), 3).fit(wave()).forecast(5))
+    with pytest.raises(InvalidInputError, match="The times of history do not ascend"):
+        model.forecast(5, history=shuffled)
+
+
+def test_a_calendar_goes_both_ways():
+    for freq in ("D", "h", "B", "MS", "ME", "QS"):
+        times = pd.date_range("2024-01-31", periods=30, freq=freq).to_numpy()
+        calendar = Calendar.of(times[:20], "y")
+        np.testing.assert_array_equal(calendar.at(np.arange(-19, 11)), times.astype("M8[us]"))
+
+
 def test_baselines():
     y = np.array([1.0, 4.0, 2.0, 5.0, 3.0, 6.0])
     np.testing.assert_array_equal(repeat_last(y, 3), [6, 6, 6])

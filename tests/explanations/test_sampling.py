@@ -7,7 +7,7 @@ import pytest
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.explanations import Contrast, Effort, Expansion, Term, shapley_values
-from lssvm.kernels import Exponential, Laplacian, Matern
+from lssvm.kernels import RBF, Exponential, Laplacian, Matern
 from tests.oracles.shapley import shapley
 
 
@@ -85,3 +85,33 @@ def test_one_order_is_refused():
     X, R, f = setting(10)
     with pytest.raises(InvalidInputError, match="n_permutations=1 is not usable"):
         shapley_values([Term(Contrast.of(X, R), f)], effort=Effort(n_permutations=1))
+
+
+def test_background_rows_and_orders_are_as_many_as_the_work_allows(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, R = rng.normal(size=(4, 6)), rng.normal(size=(100, 6))
+    term = Term(Contrast.of(X, R), lambda rows: rows[:, :1] * rows[:, 1:2], 500)
+    asked = Effort(None, bound_background=True)
+    seen = []
+    for work in (1e12, 20 * term.work(False), 1.0):
+        monkeypatch.setattr("lssvm.explanations.expansion.WORK", work)
+        orders, (bounded,) = asked.bounded([term], False)
+        seen.append((orders, len(bounded.rows.background)))
+        found = shapley_values([term], effort=asked)
+        exact = X[:, 0] * X[:, 1] - found.base[0]
+        np.testing.assert_allclose(found.values.sum(axis=(1, 2)), exact, atol=1e-12)
+    assert seen == [(10, 100), (2, 10), (2, 10)]
+    assert Effort(7).bounded([term], False)[0] == 7
+    assert len(Effort(7).bounded([term], False)[1][0].rows.background) == 100
+
+
+def test_progress_is_reported_to_the_end():
+    rng = np.random.default_rng(0)
+    X, R = rng.normal(size=(9, 3)), rng.normal(size=(20, 3))
+    basis, coef = rng.normal(size=(5, 3)), rng.normal(size=(5, 1))
+    for kernel in (RBF(0.1), Matern(0.1)):
+        term = Term(Contrast.of(X, R), Expansion(kernel, basis, coef, np.zeros(1)))
+        seen: list = []
+        effort = Effort(2, report=lambda *done, seen=seen: seen.append(done))
+        shapley_values([term], effort=effort)
+        assert seen[-1][0] == seen[-1][1] and len(seen) == len(set(seen))

@@ -6,12 +6,14 @@ from datetime import date
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import inspection as sklearn_inspection
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from lssvm import LSSVC, LSSVR
+from lssvm import LSSVC, LSSVR, LSSVMClassifier
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
 from lssvm.codes import Coding
 from lssvm.explanations import Explanation
@@ -19,6 +21,7 @@ from lssvm.plots import (
     BeeswarmDisplay,
     DependenceDisplay,
     InteractionDisplay,
+    PartialDependenceDisplay,
     WaterfallDisplay,
 )
 from lssvm.plots.explanations import swarm
@@ -158,3 +161,32 @@ def test_wishes_that_cannot_be_met(model, explanation):
     for display in (BeeswarmDisplay, WaterfallDisplay, InteractionDisplay):
         with pytest.raises(InvalidInputError, match="limit=0 is not usable"):
             display(explanation, limit=0)
+
+
+@pytest.mark.parametrize("column", ["age", "job"])
+def test_partial_dependence_is_that_of_scikit_learn(column):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=90), "job": rng.choice(["cook", "smith"], 90)})
+    y = np.where(frame.age + (frame.job == "cook") > 0.2 * rng.normal(size=90), "yes", "no")
+    frame.loc[::9, "age"] = np.nan
+    model = LSSVMClassifier("fast").fit(frame, y)
+    display = PartialDependenceDisplay.from_estimator(model, frame, column=column, n_points=6)
+    mean, known = [], frame[frame[column].notna()]
+    for value in display.values:
+        changed = known.assign(**{column: value})
+        mean.append(model.predict_proba(changed)[:, 1].mean())
+    np.testing.assert_allclose(display.line_.get_ydata(), mean, rtol=1e-12)
+    assert display.ax_.get_ylabel() == "probability of yes" and len(display.responses) == len(known)
+    if column == "job":
+        assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["cook", "smith"]
+    theirs = sklearn_inspection.PartialDependenceDisplay.from_estimator(
+        model,
+        known,
+        [column],
+        categorical_features=["job"],
+        grid_resolution=6,
+        percentiles=(0.02, 0.98),
+    )
+    np.testing.assert_allclose(theirs.pd_results[0]["average"][0], mean, rtol=1e-12)
+    with pytest.raises(InvalidInputError, match="no column 'wage'"):
+        PartialDependenceDisplay.from_estimator(model, frame, column="wage")

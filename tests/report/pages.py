@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-VOID = {"br", "link", "meta"}
+VOID = {"br", "img", "link", "meta", "source"}
 
 
 class Page(HTMLParser):

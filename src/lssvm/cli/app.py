@@ -60,7 +60,7 @@ def datasets(
         return
     listed = []
     for known in bundled.list_datasets():
-        loaded = getattr(bundled, f"load_{known}")()
+        loaded = vars(bundled)[f"load_{known}"]()
         classes = len(loaded.target_names)
         listed.append(
             {
@@ -92,7 +92,7 @@ def write_dataset(name: str, out: str) -> int:
         )
     import numpy as np
 
-    loaded = getattr(bundled, f"load_{name}")()
+    loaded = vars(bundled)[f"load_{name}"]()
     target = loaded.target
     if loaded.target_names:
         _, codes = np.unique(target, return_inverse=True)
@@ -192,7 +192,7 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
         except _USAGE as error:  # type: ignore[misc]
-            context = getattr(error, "ctx", None)
+            context = vars(error).get("ctx")
             path = context.command_path if context is not None else "lssvm"
             return _fail(f"{error.format_message()} See {path} --help.")
         except typer.Abort:

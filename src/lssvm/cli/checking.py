@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
-from lssvm.cli.models import as_columns, as_given, last_step, prepared_table
+from lssvm._core.arrays import FloatArray, is_sparse
+from lssvm.cli.models import as_columns, as_given, last_step, learned, prepared_table
 from lssvm.data.encodings import NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
@@ -49,7 +49,7 @@ class RowCheck:
 
     def add(self, block: Any) -> None:
         """Look at a block of raw rows."""
-        ready = getattr(self.model, "preparation_", None)
+        ready = learned(self.model).get("preparation_")
         if ready is not None:
             self._add_scanned(ready, block)
         elif self._prepared is not None:
@@ -159,17 +159,17 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
     basis is what a prediction computes anyway.
     """
     own = last_step(model)
-    if hasattr(own, "configurations_"):
+    if "configurations_" in learned(own):
         return _nearest_of_table(model)
     kernel, basis = own.record_.output_groups[0].kernel, own.record_.basis
     if not isinstance(kernel, RBF | Exponential | Laplacian | Matern):
         return None
-    basis = basis.toarray() if hasattr(basis, "toarray") else basis
+    basis = basis.toarray() if is_sparse(basis) else basis
     limit = _limit(kernel, basis)
 
     def far(given: Any) -> Any:
         X = given
-        if hasattr(model, "preparation_"):
+        if "preparation_" in learned(model):
             X = model.preparation_.transform(given)
         elif own is not model:
             X = model[:-1].transform(given)  # type: ignore[index]

@@ -133,10 +133,10 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if type(value).__module__ == "numpy":
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -372,14 +372,16 @@ class _TableFile:
 
 
 def _listed(values: Any) -> Any:
-    if hasattr(values, "to_pylist"):
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
         return values.to_pylist()
-    return values.tolist() if hasattr(values, "tolist") else values
+    return values if isinstance(values, list) else values.tolist()
 
 
 def _arrow(values: Any) -> Any:
     import pyarrow as pa
 
-    if hasattr(values, "combine_chunks"):
+    if isinstance(values, pa.ChunkedArray):
         return values
     return pa.array(values.astype(object) if values.dtype.kind == "U" else values)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import ENDINGS, table_writer
+from lssvm.cli.models import learned
 from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded, option
 
 if TYPE_CHECKING:
@@ -26,9 +27,13 @@ class Forecasting:
     by_time: str | None = option(
         None, "The column of dates; by default the only one there is.", "COLUMN", ("--time",)
     )
-    season: int | None = option(None, "Steps of a season; by default found.", "N", min=2)
+    season: int | None = option(
+        None, "Steps of a season; by default that of the dates, or of the series.", "N", min=2
+    )
     horizon: int = option(24, "How many values to forecast.", min=1)
-    lags: int | None = option(None, "Past values in a row; by default 50, or fewer.", min=1)
+    lags: int | None = option(
+        None, "Past values in a row; by default 50, or fewer, and at least a season.", min=1
+    )
     last: int | None = option(None, "Learn from so many of the last values only.", min=10)
     differencing: int = option(0, "How often the series is differenced first.", min=0, max=3)
     coverage: float = option(0.9, "Share of the values that intervals are to hold.")
@@ -38,14 +43,18 @@ class Forecasting:
         True, "Also forecast the last values, as a check.", names=("--test/--no-test",)
     )
 
-    def model(self, y: Any, horizon: int, seed: int) -> Any:
+    def model(self, y: Any, horizon: int, seed: int, season: int | None = None) -> Any:
         """Return a model for a series that is to be forecast so far."""
         from lssvm.estimators import NARX
 
         known = len(y) - self.differencing
         if known < 10:
             raise InvalidInputError(f"The series has {len(y)} values: at least {10} are needed.")
-        lags = self.lags if self.lags is not None else max(1, min(50, known // 4))
+        lags = self.lags
+        if lags is None:
+            lags = max(1, min(50, known // 4))
+            if season is not None and season <= known // 3:  # the same place of the last season
+                lags = max(lags, season)
         steps = min(horizon, max(1, (known - lags) // 5))
         return NARX(lags=lags, differencing=self.differencing, horizon=steps, random_state=seed)
 
@@ -53,9 +62,10 @@ class Forecasting:
 def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasting) -> None:
     """Forecast a time series, with intervals.
 
-    The series is predicted from its own past; its dates are kept. As a check the last values are
-    forecast from those before them and compared with simple forecasts: the last value again,
-    the last season again, and the line through the first and the last value (drift).
+    The series is predicted from its own past, at least a season of it; dates continue the calendar
+    of the file. As a check the last values are forecast from those before them and compared with
+    simple forecasts: the last value, the last season, and the line through the first and the last
+    value (drift).
     """
     import numpy as np
 
@@ -84,7 +94,7 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     season = asked.season or (None if calendar is None else calendar.season) or find_season(y)
     check = backtest(y, asked, general.seed, season) if asked.test else None
     started = time.monotonic()
-    model = asked.model(y, horizon, general.seed).fit(y, times=times)
+    model = asked.model(y, horizon, general.seed, season).fit(y, times=times)
     values = model.forecast(horizon)
     lower, upper = model.predict_interval(horizon, coverage=coverage).T
     seconds = time.monotonic() - started
@@ -99,7 +109,9 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     if asked.report is not None:
         told = [] if check is None else [f"As a check, {checked(check)}."]
         listed = None if times is None else [str(one) for one in columns["time"]]
-        following = NextValues(column, values, lower, upper, coverage, listed)
+        following = NextValues(
+            column, values, lower, upper, coverage, listed, None if times is None else calendar
+        )
         write_page(asked.report, model, y, following, told, seconds)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     output.table(f"The next values of {column!r}", list(columns), rows[:24], left=())
@@ -115,8 +127,8 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
             "column": column,
             "values": len(y),
             "lags": model.lags,
-            "C": getattr(model.estimator_, "C_", None),
-            "gamma": getattr(model.estimator_, "gamma_", None),
+            "C": learned(model.estimator_).get("C_"),
+            "gamma": learned(model.estimator_).get("gamma_"),
             "coverage": coverage,
             "season": season,
             **columns,
@@ -212,7 +224,7 @@ def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[
     if len(y) < _LONG or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
-    made = asked.model(past, steps, seed).fit(past).forecast(steps)
+    made = asked.model(past, steps, seed, season).fit(past).forecast(steps)
 
     def error(values: Any) -> float:
         return float(np.sqrt(np.mean((values - truth) ** 2)))

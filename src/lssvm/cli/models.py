@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lssvm._core.errors import InvalidInputError, ModelFileError
@@ -34,15 +34,24 @@ class Model(Protocol):
         """Return what a model of its kind has learned."""
 
 
+def learned(model: Model) -> dict[str, Any]:
+    """Return what a fit has set, by the names of the attributes."""
+    from lssvm.plots.base import fitted_attributes
+
+    return fitted_attributes(model)
+
+
 def is_classifier(model: Model) -> bool:
     """Say whether a model predicts classes."""
-    return hasattr(model, "classes_")
+    return "classes_" in learned(last_step(model))
 
 
 def last_step(model: Model) -> Model:
     """Return the model itself, which may stand at the end of a pipeline."""
-    steps: Any = getattr(model, "steps", None)
-    return model if steps is None else steps[-1][1]
+    from sklearn.pipeline import Pipeline
+
+    last: Model = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    return last
 
 
 def reads_scans(model: Model) -> bool:
@@ -55,23 +64,23 @@ def reads_scans(model: Model) -> bool:
 
 def prepared_table(model: Model) -> PreparedTable | None:
     """Return how a model prepares tables; None where it takes numbers, or prepares scans."""
-    if hasattr(model, "preparations_"):
-        ready: Any = model.preparations_  # all of the same columns; this one shows a shift
+    ready = learned(model).get("preparations_")
+    if ready is not None:  # all of the same columns; this one shows a shift
         found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
         return found
-    steps: Any = getattr(model, "steps", None)
-    return None if steps is None else getattr(steps[0][1], "prepared_", None)
+    return None if last_step(model) is model else learned(model.steps[0][1]).get("prepared_")
 
 
 def takes_tables(model: Model) -> bool:
     """Say whether the methods of a model take columns with names."""
-    return hasattr(model, "preparations_") or hasattr(model, "steps")
+    return "preparations_" in learned(model) or last_step(model) is not model
 
 
 def needed_columns(model: Model) -> tuple[str, ...]:
     """Return the columns that a model reads."""
     ready = prepared_table(model)
-    names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+    first = model if last_step(model) is model else model.steps[0][1]
+    names = tuple(str(name) for name in learned(first).get("feature_names_in_", ()))
     if ready is not None and ready.named:
         names = ready.used
     if not names:
@@ -84,7 +93,7 @@ def needed_columns(model: Model) -> tuple[str, ...]:
 
 def column_types(model: Model) -> dict[str, str]:
     """Return how the columns of a model are to be read from CSV."""
-    if hasattr(model, "preparation_"):
+    if "preparation_" in learned(model):
         schema = model.preparation_.schema
         pairs = zip(schema.names, schema.kinds, strict=True)
         return {name: kind for name, kind in pairs if kind in ("number", "text")}
@@ -120,7 +129,7 @@ def target_type(model: Model) -> str:
 
 def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
     """Yield blocks of raw rows, with what the methods of the model take for them."""
-    plain = not hasattr(model, "preparation_") and not takes_tables(model)
+    plain = "preparation_" not in learned(model) and not takes_tables(model)
     if plain and data.schema.texts:
         raise InvalidInputError(
             f"The columns {list(data.schema.texts)} hold text, which the model cannot read."
@@ -131,7 +140,7 @@ def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
 
 def as_given(model: Model, block: Any, schema: Schema) -> Any:
     """Return a block of raw rows as the methods of the model take them."""
-    if hasattr(model, "preparation_"):
+    if "preparation_" in learned(model):
         return block
     return as_columns(block, schema) if takes_tables(model) else block.numbers
 
@@ -164,7 +173,7 @@ def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: An
             fit(data)
             return progress.stopped
         whole = RawBlock.join(list(data.blocks()))
-        steps: Any = getattr(model, "steps", None)
+        steps: Any = None if last_step(model) is model else model.steps
         last = "" if steps is None else f"{steps[-1][0]}__"
         options = {}
         if whole.weight is not None:
@@ -334,10 +343,10 @@ def model_kind(modelling: Modelling, fitting: Fitting) -> str:
     """
     kind = one_of("model", modelling.kind, ("auto", *_KNOWN))
     given = {
-        f.name: value
+        name: value
         for group in (fitting, modelling)
-        for f in fields(group)
-        if (value := getattr(group, f.name)) not in (None, (), []) and f.name != "kind"
+        for name, value in vars(group).items()
+        if value not in (None, (), []) and name != "kind"
     }
     if kind == "auto":
         kind = "fixed-size" if set(given) & {*_OWN, "kernel"} else "table"
@@ -376,7 +385,7 @@ def _words(given: Fitting, classes: bool, kind: str) -> dict[str, Any]:
     words: dict[str, Any] = {
         name: one_of(name.replace("_", "-"), value, choices)
         for name, choices in {**_WORDS, **_OF_KIND.get(kind, {})}.items()
-        if (value := getattr(given, name)) is not None
+        if (value := vars(given)[name]) is not None
     }
     others = {"loss"} if classes else {"class_weight", "multiclass"}
     task = "a regression" if classes else "a classification"
@@ -400,7 +409,7 @@ def _tuned(given: Fitting) -> dict[str, Any]:
         "cv": _folds,
         "scoring": _scoring,
     }
-    given_texts = {name: getattr(given, name) for name in readers}
+    given_texts = {name: vars(given)[name] for name in readers}
     return {n: readers[n](text) for n, text in given_texts.items() if text is not None}
 
 

@@ -81,9 +81,9 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             given = {f.name: values.pop(f.name) for f in fields(group) if f.name in values}
             values[name] = group(**given)
-        session = getattr(values.get("general"), "session", None)
+        general = values.get("general")
         try:
-            with nullcontext() if session is None else session():
+            with general.session() if isinstance(general, General) else nullcontext():
                 command(**values)
         except KeyboardInterrupt as error:
             sys.stderr.write("lssvm: interrupted\n")
@@ -109,7 +109,7 @@ class GroupedCommand(TyperCommand):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                heading = getattr(parameter, "rich_help_panel", None) or kind
+                heading = vars(parameter).get("rich_help_panel") or kind
                 sections.setdefault(heading, []).append(record)
         for heading in [*HEADINGS, *(name for name in sections if name not in HEADINGS)]:
             if sections.get(heading):
@@ -118,7 +118,7 @@ class GroupedCommand(TyperCommand):
 
 
 def _of(group: Any) -> list[Parameter]:
-    hints, heading = get_type_hints(group), getattr(group, "heading", None)
+    hints, heading = get_type_hints(group), _heading(group)
     for f in fields(group):
         if heading is not None and "option" in f.metadata:
             f.metadata["option"].rich_help_panel = heading
@@ -131,6 +131,11 @@ def _of(group: Any) -> list[Parameter]:
         )
         for f in fields(group)
     ]
+
+
+def _heading(group: Any) -> str | None:
+    """Return the heading of a group of options, that of the class it extends included."""
+    return next((vars(c)["heading"] for c in group.__mro__ if "heading" in vars(c)), None)
 
 
 def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
@@ -154,7 +159,7 @@ def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
         raise typer.BadParameter(f"{path} is not TOML: {error}.") from error
     names: dict[str, str] = {}
     for parameter in context.command.params:
-        if getattr(parameter, "param_type_name", "") == "option" and parameter.name:
+        if parameter.param_type_name == "option" and parameter.name:
             for option in parameter.opts:
                 names[option.lstrip("-").replace("-", "_").lower()] = parameter.name
     names.pop("config", None)

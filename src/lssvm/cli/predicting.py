@@ -17,6 +17,7 @@ from lssvm.cli.models import (
     as_given,
     is_classifier,
     last_step,
+    learned,
     load_model,
     model_blocks,
     model_scan,
@@ -68,6 +69,7 @@ def predict(
     """
     from lssvm.cli.checking import RowCheck
     from lssvm.cli.tables import check_writable, open_input
+    from lssvm.plots.base import WithIntervals, has_probabilities
 
     out, interval = written.out, written.interval
     if general.json and out == "-":
@@ -75,12 +77,13 @@ def predict(
     check_writable(out, ENDINGS, (data, model), stdout=True)
     stored = load_model(model)
     loaded, reading = stored.model, stored.reading(reading)
-    if written.proba and not (is_classifier(loaded) and hasattr(loaded, "predict_proba")):
+    if written.proba and not (is_classifier(loaded) and has_probabilities(loaded)):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
-    wanted = "predict_set" if is_classifier(loaded) else "predict_interval"
-    if interval is not None and not hasattr(last_step(loaded), wanted):
+    last = last_step(loaded)
+    able = has_probabilities(last) if is_classifier(loaded) else isinstance(last, WithIntervals)
+    if interval is not None and not able:
         kind = type(last_step(loaded)).__name__
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
@@ -362,34 +365,35 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
 
     whole, card, header = loaded.model, loaded.card, read_header(path)
     model = last_step(whole)
-    vectors = getattr(model, "support_vectors_", None)
+    fitted = learned(model)
+    vectors = fitted.get("support_vectors_")
     facts: dict[str, Any] = {
         "bytes": os.path.getsize(path),
         "model": type(model).__name__,
-        "kernel": str(getattr(model, "kernel", "")),
-        "C": getattr(model, "C_", None),
-        "gamma": getattr(model, "gamma_", None),
+        "kernel": str(model.get_params(deep=False).get("kernel", "")),
+        "C": fitted.get("C_"),
+        "gamma": fitted.get("gamma_"),
         "support_vectors": None if vectors is None else len(vectors),
-        "prototypes": getattr(model, "n_prototypes_", None),
+        "prototypes": fitted.get("n_prototypes_"),
     }
     for name in ("task", "target", "data", "rows", "cv_score", "cv_score_name", "seconds", "seed"):
         facts[name] = card.get(name)
-    if hasattr(model, "classes_"):
+    if "classes_" in fitted:
         facts["classes"] = model.classes_.tolist()
     ready = prepared_table(whole)
-    if hasattr(model, "configurations_"):
+    if "configurations_" in fitted:
         lines = model.summary_.splitlines()
         facts["chosen"] = [line.strip().removeprefix("- ").rstrip(".") for line in lines]
     if ready is not None:
         used = [column for column in ready.columns if column.encoding is not None]
         facts["columns"] = {column.name: column.kind for column in used}
         facts["features"] = ready.n_features
-    elif hasattr(model, "preparation_"):
+    elif "preparation_" in fitted:
         schema = model.preparation_.schema
         facts["columns"] = dict(zip(schema.names, schema.kinds, strict=True))
         facts["features"] = model.preparation_.n_features
-    elif hasattr(whole, "feature_names_in_"):
-        facts["columns"] = dict.fromkeys(map(str, whole.feature_names_in_), "number")
+    elif "feature_names_in_" in fitted:
+        facts["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
     for name in ("format", "version", "schema_sha256"):
         facts[name] = header.get(name)
     return {name: value for name, value in facts.items() if value is not None}

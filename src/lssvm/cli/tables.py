@@ -26,7 +26,7 @@ from lssvm.data.arrow import FORMATS, ArrowReader, kind_of_type
 from lssvm.data.csv_files import DELIMITERS, CsvFile
 from lssvm.data.raw import SCANNED, check_rows
 from lssvm.data.scanning import ending, find_files
-from lssvm.data.sheets import check_names
+from lssvm.data.sheets import TableFile, check_names
 
 _SHOWN = 12  # names of columns in a message
 
@@ -165,7 +165,8 @@ def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = 
     dates = frozenset(n for n, kind in kinds.items() if kind == "date")
     if isinstance(first, CsvFile):
         _check_delimiter(files[0], first.seen.dialect.delimiter, list(kinds))
-    integers, told = getattr(first, "integers", ()), str(getattr(first, "told", ""))
+    written = first if isinstance(first, CsvFile | TableFile) else None  # text, or a sheet
+    integers, told = (set(), "") if written is None else (written.integers, str(written.told))
     if say is not None and told:
         say(f"lssvm: {os.path.basename(files[0])} is read as {told}")
     return Table(path, kinds, csv, frozenset(integers), told, dates)

@@ -21,6 +21,7 @@ from lssvm.cli.models import (
     fit_scan,
     is_classifier,
     last_step,
+    learned,
     load_model,
     model_scan,
     prepared_table,
@@ -401,7 +402,7 @@ def searched(model: Model, best: int) -> dict[str, Any]:
     """Return the best settings of a search and how they were found."""
     import numpy as np
 
-    if not hasattr(model, "cv_results_"):
+    if "cv_results_" not in learned(model):
         raise InvalidInputError(
             "Nothing was searched, because C and gamma are given: leave --C or --gamma out."
         )
@@ -551,7 +552,7 @@ def _score_name(model: Model) -> str:
     scoring = last_step(model).get_params().get("scoring")
     if scoring is not None:
         return str(scoring)
-    numbers = "R2" if hasattr(model, "preset") else "squared error"
+    numbers = "R2" if "configurations_" in learned(model) else "squared error"
     return "accuracy" if is_classifier(model) else numbers
 
 
@@ -566,7 +567,7 @@ def _refit(fitted: Fitted, output: Output) -> Fitted:
 
     model = clone(fitted.model)
     own, found = last_step(model), last_step(fitted.model)
-    if isinstance(getattr(own, "gamma", None), str):
+    if isinstance(own.get_params(deep=False).get("gamma"), str):
         own.set_params(gamma=found.gamma_)
     everything = fitted.inspected.scan()
     try:
@@ -603,7 +604,7 @@ def _write(
         "seed": fitted.seed,
         "seconds": fitted.seconds,
         "left_out": sorted(fitted.left_out),
-        "cv_score": _score(model, own.best_score_) if hasattr(own, "best_score_") else None,
+        "cv_score": _score(model, own.best_score_) if "best_score_" in learned(own) else None,
         "cv_score_name": _score_name(model),
         "test": metrics,
         "tested": None if metrics is None else fitted.kind,
@@ -631,7 +632,7 @@ def _tell(
 
     model = last_step(fitted.model)
     output.line(f"{_chosen_words(model)}, {fitted.seconds:.1f} s")
-    if hasattr(model, "best_score_"):
+    if "best_score_" in learned(model):
         score, name = _score(model, float(model.best_score_)), _score_name(model)
         output.line(
             f"cross-validated {name} {percent(score) if name == 'accuracy' else shown(score)}"
@@ -645,19 +646,19 @@ def _tell(
 
 def _chosen(model: Model) -> dict[str, Any]:
     """Return what a fit has chosen."""
-    if hasattr(model, "configurations_"):
+    if "configurations_" in learned(model):
         table = model.configurations_
         columns = ("inputs", "kernel", "rounds", "weight", "error")
         rows = zip(*(table[name] for name in columns), strict=True)
         return {"configurations": [dict(zip(columns, row, strict=True)) for row in rows]}
     chosen = {"chosen_C": model.C_, "chosen_gamma": model.gamma_}
-    if hasattr(model, "n_prototypes_"):
+    if "n_prototypes_" in learned(model):
         chosen["chosen_prototypes"] = int(model.n_prototypes_)
     return {**chosen, "support_vectors": len(model.support_vectors_)}
 
 
 def _chosen_words(model: Model) -> str:
-    if hasattr(model, "configurations_"):
+    if "configurations_" in learned(model):
         return str(model.summary_).splitlines()[0].rstrip(".")
     chosen = [
         f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
@@ -703,7 +704,6 @@ def reduce(
     from lssvm.cli.tables import check_writable, open_table
     from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
     from lssvm.io import save
-    from lssvm.plots.base import fitted_attributes
     from lssvm.report.subject import support_size
 
     out, support, method = reducing.out, reducing.support, reducing.method
@@ -753,7 +753,7 @@ def reduce(
     card = {
         **loaded.card,
         "reduced_from": os.path.basename(model),
-        "cv_score": fitted_attributes(small).get("best_score_"),
+        "cv_score": learned(small).get("best_score_"),
         "test": after,
     }
     save(small, out, metrics=card)
@@ -801,7 +801,7 @@ def trade_off(model: Model) -> list[dict[str, Any]]:
             "std_error": float(std),
             "mark": "taken" if size == chosen else "",
         }
-        for path in (getattr(model, "sparsity_paths_", None) or [])[:1]
+        for path in (learned(model).get("sparsity_paths_") or [])[:1]
         for size, error, std in zip(path.sizes, path.mean, path.std_error, strict=True)
     ]
 

@@ -6,7 +6,7 @@ Then folds by the position of a row: for data that come in blocks, and for array
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -830,8 +830,38 @@ def _indices(rows: Any) -> IntArray:
     return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
 
 
+class _PositionSplitter:
+    """What splitters by the position of a row share."""
+
+    def get_n_splits(self: Any, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        return int(self.n_test)
+
+    def split(
+        self: Any, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield training and test rows, as scikit-learn's splitters do.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; only their number counts.
+        y, groups : any, default=None
+            Not looked at; splitters take them.
+        """
+        part = self.assign(np.arange(len(X)))
+        for v in range(self.n_test):
+            yield np.flatnonzero(part != v), np.flatnonzero(part == v)
+
+
 @dataclass(frozen=True)
-class PositionFolds:
+class PositionFolds(_PositionSplitter):
     """Rows are assigned to folds by a seeded hash of their position.
 
     Blocks, files and threads do not matter: a row is in the same fold however the data were cut.
@@ -843,6 +873,8 @@ class PositionFolds:
         How many folds.
     seed : int, default=0
         Of the random numbers; the same seed gives the same result.
+    numbers : int array of shape (n,) or None, default=None
+        The fold of every row in place of the hash; -1: always trained on.
 
     Notes
     -----
@@ -862,15 +894,17 @@ class PositionFolds:
 
     n_folds: int = 10
     seed: int = 0
+    numbers: IntArray | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
-            raise not_usable("n_folds", self.n_folds, "give at least 2.")
+        least = 2 if self.numbers is None else 1
+        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < least:
+            raise not_usable("n_folds", self.n_folds, f"give at least {least}.")
 
     @property
     def n_cells(self) -> int:
         """Number of parts that rows are assigned to."""
-        return self.n_folds
+        return self.n_folds + (self.numbers is not None)
 
     @property
     def n_test(self) -> int:
@@ -885,37 +919,14 @@ class PositionFolds:
         positions : int array of shape (n,)
             Row numbers.
         """
+        if self.numbers is not None:
+            fold = self.numbers[positions]
+            return np.where(fold < 0, self.n_folds, fold).astype(np.intp)
         return (hash_positions(positions, self.seed) % np.uint64(self.n_folds)).astype(np.intp)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds.
-
-        Parameters
-        ----------
-        X, y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        return self.n_folds
-
-    def split(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield training and test rows, as scikit-learn's splitters do.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows; only their number counts.
-        y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        fold = self.assign(np.arange(len(X)))
-        for v in range(self.n_folds):
-            yield np.flatnonzero(fold != v), np.flatnonzero(fold == v)
 
 
 @dataclass(frozen=True)
-class PositionHoldout:
+class PositionHoldout(_PositionSplitter):
     """A share of the rows, by a seeded hash of their position, is held out for validation.
 
     Parameters
@@ -924,6 +935,8 @@ class PositionHoldout:
         Between 0 and 1.
     seed : int, default=0
         Of the random numbers; the same seed gives the same result.
+    rows : tuple (start, stop) or None, default=None
+        Hold out these consecutive rows, in place of a share.
 
     Notes
     -----
@@ -941,6 +954,7 @@ class PositionHoldout:
 
     share: float = 0.25
     seed: int = 0
+    rows: tuple[int, int] | None = None
     n_cells: ClassVar[int] = 2  # held out, and the rest
     n_test: ClassVar[int] = 1
 
@@ -958,30 +972,8 @@ class PositionHoldout:
         positions : int array of shape (n,)
             Row numbers.
         """
+        if self.rows is not None:
+            start, stop = self.rows
+            return np.asarray((positions < start) | (positions >= stop), dtype=np.intp)
         limit = np.uint64(int(self.share * 2.0**53) << 11)
         return (hash_positions(positions, self.seed) >= limit).astype(np.intp)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return 1.
-
-        Parameters
-        ----------
-        X, y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        return 1
-
-    def split(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield training and test rows, as scikit-learn's splitters do.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows; only their number counts.
-        y, groups : any, default=None
-            Not looked at; splitters take them.
-        """
-        rest = self.assign(np.arange(len(X)))
-        yield np.flatnonzero(rest == 1), np.flatnonzero(rest == 0)

@@ -21,9 +21,9 @@ CODED = r"^0\d+$"
 
 MISSING: tuple[str, ...] = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "?"),
 )
-"""Texts that always mean "missing"; those of pyarrow."""
+"""Texts that always mean "missing"; those of pyarrow, and a question mark."""
 
 
 @dataclass(frozen=True)

@@ -311,6 +311,39 @@ class SplitReader(Reader):
         return held if self.held_out else ~held
 
 
+@dataclass(frozen=True, eq=False)
+class JoinedReader(Reader):
+    """The rows of one reader, then those of another with the same columns."""
+
+    first: Reader
+    second: Reader
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of features."""
+        return self.first.schema
+
+    @property
+    def named(self) -> bool:  # type: ignore[override]
+        """Whether the columns have names."""
+        return self.first.named
+
+    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> JoinedReader:
+        """Return a reader of some columns."""
+        return JoinedReader(self.first.choose(names, kinds), self.second.choose(names, kinds))
+
+    def count(self) -> int:
+        """Return the number of rows of both."""
+        return self.first.count() + self.second.count()
+
+    def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
+        """Yield the rows of both in order."""
+        yield from self.first.blocks(batch_rows)
+        start = self.first.count()
+        for block in self.second.blocks(batch_rows):
+            yield replace(block, start=start + block.start)
+
+
 _BATCH = 65_536  # rows read at once
 _BATCH_NUMBERS = 2**22  # but no more numbers than these
 
@@ -464,6 +497,28 @@ class Scan:
             Threads that it may use.
         """
         return self.reader.resources(budget, threads)
+
+    def joined(self, other: Scan) -> Scan:
+        """Return the rows of this scan, then those of another one with the same columns.
+
+        Parameters
+        ----------
+        other : Scan
+            Rows of the same columns, on this machine.
+        """
+        if self.distributed or other.distributed:
+            raise InvalidInputError(
+                "Rows on a cluster cannot be joined with others: give the validation rows as a "
+                "range of rows, cv=range(start, stop)."
+            )
+        if self.named:
+            other = replace(other, reader=other.reader.choose(self.schema.names, self.schema.kinds))
+        elif len(other.schema.names) != len(self.schema.names):
+            raise InvalidInputError(
+                f"The scans have {len(self.schema.names)} and {len(other.schema.names)} columns: "
+                "give validation rows with the columns of the training rows."
+            )
+        return replace(self, reader=JoinedReader(self.reader, other.reader))
 
     def split(
         self, share: float, *, seed: int = 0, rows: BoolArray | None = None

@@ -248,8 +248,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         background: Any = None,
         *,
         groups: Groups | None = None,
-        n_background: int = 100,
-        n_permutations: int = 10,
+        n_background: int | None = None,
+        n_permutations: int | None = None,
         interactions: bool = False,
         random_state: RandomState = None,
     ) -> Explanation:
@@ -267,10 +267,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             Columns, by name or number, that are explained as one, such as the levels of a category
             that was encoded before; the
             columns of text of a scan are put together anyhow.
-        n_background : int, default=100
-            Background rows at most; time grows with them.
-        n_permutations : int, default=10
-            Orders of the columns for every row and background row, if values are sampled.
+        n_background : int or None, default=None
+            Background rows at most; None: 10 to 100, as many as a few seconds allow.
+        n_permutations : int or None, default=None
+            Orders of the columns for every row and background row, if values are sampled; None:
+            2 to 10, as many as a few seconds allow.
         interactions : bool, default=False
             Also return the interactions of pairs of columns, if values are exact.
         random_state : int, Generator, RandomState or None, default=None
@@ -300,7 +301,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         >>> model.explain([[1.0, 1.0]], background=[[0.0, 0.0]]).values.round(1)
         array([[ 3., -1.]])
         """
-        wish = Wish(groups, n_background, n_permutations, interactions, random_state)
+        sampling = (n_background, n_permutations, interactions, random_state)
+        wish = Wish(groups, *sampling, self.verbose)
         rows = self._inputs(X, "explain").inputs(self.record_)
         if background is not None:
             background = self._inputs(background, "explain").inputs(self.record_)

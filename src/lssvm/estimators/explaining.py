@@ -10,6 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError, not_usable
+from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.prepare import Preparation
@@ -22,6 +23,7 @@ from lssvm.explanations import (
     Term,
     shapley_values,
 )
+from lssvm.explanations.expansion import ROWS
 from lssvm.fitting.explaining import (
     background_of_table,
     dense_rows,
@@ -44,22 +46,31 @@ class Wish:
     Attributes
     ----------
     groups : mapping from names to columns, or None
-    n_background, n_permutations : int
+    n_background, n_permutations : int or None
+        None: as many as a few seconds allow.
     interactions : bool
     random_state : int, Generator, RandomState or None
+    verbose : int
+        Whether progress is shown.
     """
 
     groups: Groups | None = None
-    n_background: int = 100
-    n_permutations: int = 10
+    n_background: int | None = None
+    n_permutations: int | None = None
     interactions: bool = False
     random_state: RandomState = None
+    verbose: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("n_background", 1), ("n_permutations", 2)):
-            value = getattr(self, name)
-            if not is_int(value) or value < least:
-                raise not_usable(name, value, f"give a whole number >= {least}.")
+        given = (("n_background", self.n_background, 1), ("n_permutations", self.n_permutations, 2))
+        for name, value, least in given:
+            if value is not None and (not is_int(value) or value < least):
+                raise not_usable(name, value, f"give a whole number >= {least}, or None.")
+
+    @property
+    def most(self) -> int:
+        """Background rows at most."""
+        return ROWS[1] if self.n_background is None else self.n_background
 
     def random(self) -> np.random.Generator:
         """Return the generator of background rows and orders; a fixed one for None."""
@@ -68,9 +79,7 @@ class Wish:
     def some(self, rows: Any, random: np.random.Generator) -> Any:
         """Return at most ``n_background`` of the rows."""
         n = rows.shape[0]
-        if n <= self.n_background:
-            return rows
-        return rows[np.sort(random.permutation(n)[: self.n_background])]
+        return rows if n <= self.most else rows[np.sort(random.permutation(n)[: self.most])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +186,13 @@ def _of_task(found: ShapleyValues, columns: Columns, task: Any) -> Explanation:
 def _shapley(
     terms: Sequence[Term], wish: Wish, random: np.random.Generator, resources: Resources
 ) -> ShapleyValues:
-    seed = int(random.integers(2**31))
-    effort = Effort(wish.n_permutations, seed, resources.budget, resources.threads)
+    progress, seed = Progress(wish.verbose), int(random.integers(2**31))
+
+    def report(done: int, of: int) -> None:
+        progress({"text": f"explaining, {done} of {of} blocks"})
+
+    use = (seed, resources.budget, resources.threads, report)
+    effort = Effort(wish.n_permutations, wish.n_background is None, *use)
     return shapley_values(terms, interactions=wish.interactions, effort=effort)
 
 
@@ -293,7 +307,7 @@ def explain_table(
     random = wish.random()
     columns = table_columns(raw, context.any_prepared).grouped(wish.groups)
     if background is None:
-        against: Mapping[Inputs, FloatArray] = background_of_table(fit, wish.n_background, random)
+        against: Mapping[Inputs, FloatArray] = background_of_table(fit, wish.most, random)
     else:
         n = len(next(iter(background.values())))
         some = wish.some(np.arange(n), random)

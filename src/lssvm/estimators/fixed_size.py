@@ -11,11 +11,15 @@ from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
+from lssvm.data.folds import PositionHoldout
+from lssvm.data.raw import plain_features
+from lssvm.data.scanning import Scan
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
 from lssvm.estimators.opening import open_given
 from lssvm.fitting.fixed_settings import FixedSettings
@@ -47,11 +51,37 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
+    if isinstance(X, Scan):
+        X, settings = _with_validation(X, settings)
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
     estimator._publish(fit, given.namespace_of)
     return estimator
+
+
+def _with_validation(data: Scan, settings: FixedSettings) -> tuple[Scan, FixedSettings]:
+    """Return the rows of a scan, and the folds that its own column or another scan defines."""
+    cv = settings.cv
+    if isinstance(cv, Scan):
+        held_out = PositionHoldout(rows=(data.n_rows, data.n_rows + cv.n_rows))
+        return data.joined(cv), replace(settings, cv=held_out)
+    if not isinstance(cv, str) or cv == "loo":
+        return data, settings
+    if cv not in data.feature_names:
+        raise InvalidInputError(
+            f"cv={cv!r} is not a column: the scan has {', '.join(data.feature_names[:8])}, ..."
+        )
+    column = replace(data, reader=data.reader.choose((cv,), None), has_target=False)
+    numbers = np.concatenate([plain_features(block)[:, 0] for block in column.blocks()])
+    if np.any(numbers != np.round(numbers)) or numbers.max() < 0:
+        raise InvalidInputError(
+            f"cv={cv!r} is not a column of folds: give whole numbers from 0 on, -1 for rows that "
+            "are always trained on."
+        )
+    rest = tuple(name for name in data.feature_names if name != cv)
+    split = PredefinedSplit(numbers.astype(np.intp))
+    return replace(data, reader=data.reader.choose(rest, None)), replace(settings, cv=split)
 
 
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
@@ -148,11 +178,13 @@ class FixedSizeLSSVC(KernelClassifier):
         thresholds and the calibration of probabilities.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
-    cv : int, float, "loo", splitter or iterable, default=10
+    cv : int, float, "loo", range, str, Scan, splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
         many folds as distinct rows), stratified by class; a share between 0 and 1 is held out once;
-        rows of a scan are assigned by position
-        (`lssvm.tuning.PositionFolds`); a splitter is used unchanged.
+        a range of rows is held out too; a splitter is used unchanged. Rows of a scan are assigned
+        by position (`lssvm.tuning.PositionFolds`) or by the name of a column of fold numbers (-1:
+        always trained on); another scan is held out for the tuning, after which the model is fitted
+        to both.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
         ``PathSearch(checkpoint="file")`` continues a stopped fit; with ``per_output=True`` every
@@ -566,11 +598,13 @@ class FixedSizeLSSVR(KernelRegressor):
         residuals is that of a sample. A `lssvm.solvers.DifferentiableLoss`, such as
         ``Pinball(0.9)`` for a quantile, keeps the C and gamma of the least squares model and needs
         rows in memory.
-    cv : int, float, "loo", splitter or iterable, default=10
+    cv : int, float, "loo", range, str, Scan, splitter or iterable, default=10
         Folds for tuning. A number assigns rows by content (equal rows share a fold; at most as
-        many folds as distinct rows); a share between 0 and 1 is held out once; rows of a scan are
-        assigned by position (`lssvm.tuning.PositionFolds`); a
-        splitter is used unchanged.
+        many folds as distinct rows); a share between 0 and 1 is held out once; a range of rows is
+        held out too; a splitter is used unchanged. Rows of a scan are assigned by position
+        (`lssvm.tuning.PositionFolds`) or by the name of a column of fold numbers (-1: always
+        trained on); another scan is held out for the tuning, after which the model is fitted to
+        both.
     search : {"path", "grid", "shrinking", "csa"} or search object, default="path"
         How (C, gamma) are searched; see `lssvm.tuning`. An object such as
         ``PathSearch(checkpoint="file")`` continues a stopped fit; with ``per_output=True`` every

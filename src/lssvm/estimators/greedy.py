@@ -82,7 +82,7 @@ class GreedyLSSVC(KernelClassifier):
     multiclass : str, array, Code or Coding, default="ova"
         Output code: "ova", "auto", "ovo", "moc", "moc-counting" or "ecoc", see
         `lssvm.codes.make_code`. The paper takes one-vs-all, whose problems share kernel
-        columns: hence the default, "auto" elsewhere. A `lssvm.codes.Coding` also says how outputs
+        columns: hence the default, "auto" elsewhere. A `lssvm.codes.Coding` also sets how outputs
         are decoded and how leave-one-out scores (those of folds of groups, or of the splitter that
         gamma="cv" was chosen by) are calibrated.
     class_weight : dict, "balanced" or None, default=None

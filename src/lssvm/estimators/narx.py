@@ -397,8 +397,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         history: Any = None,
         X_history: Any = None,
         groups: Groups | None = None,
-        n_background: int = 100,
-        n_permutations: int = 10,
+        n_background: int | None = None,
+        n_permutations: int | None = None,
         interactions: bool = False,
         random_state: RandomState = None,
     ) -> Explanation:
@@ -410,9 +410,9 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             What `predict` takes.
         groups : dict from str to list, or None, default=None
             Columns, by name or number, that are explained as one, such as all lags of an input.
-        n_background : int, default=100
+        n_background : int or None, default=None
             Rows of the regressor's basis, or of the training, that absent values are taken from.
-        n_permutations : int, default=10
+        n_permutations : int or None, default=None
             Orders of the columns for every row and background row, if values are sampled.
         interactions : bool, default=False
             Also return the interactions of pairs of columns, if values are exact.

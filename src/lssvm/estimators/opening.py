@@ -63,7 +63,7 @@ from lssvm.kernels.dot import variances
 from lssvm.kernels.metric import IDENTITY
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
-from lssvm.tasks.targets import check_labels, distinct_labels
+from lssvm.tasks.targets import check_labels, check_numbers, distinct_labels
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -369,6 +369,7 @@ def open_numbers(
     ``centred`` takes about the weighted means off the targets of a new fit, ``centre`` (k,) is what
     is taken off those of further rows.
     """
+    y = check_numbers(y)
     X, y = _validated(estimator, X, y, task, sparse, multi_output=True, y_numeric=True)
     y = np.asarray(y, dtype=np.float64)
     given, weight = (X, y), check_weight(sample_weight, X.shape[0])

@@ -530,8 +530,8 @@ class TableModel(BaseEstimator):
         background: Any = None,
         *,
         groups: Groups | None = None,
-        n_background: int = 100,
-        n_permutations: int = 10,
+        n_background: int | None = None,
+        n_permutations: int | None = None,
         interactions: bool = False,
         random_state: RandomState = None,
     ) -> Explanation:
@@ -548,10 +548,11 @@ class TableModel(BaseEstimator):
             Columns, by name or number, that are explained as one, such as the levels of a category
             that was encoded before; a column of the table is one anyhow, whatever features it
             becomes.
-        n_background : int, default=100
-            Background rows at most; time grows with them.
-        n_permutations : int, default=10
-            Orders of the columns for every row and background row, if values are sampled.
+        n_background : int or None, default=None
+            Background rows at most; None: 10 to 100, as many as a few seconds allow.
+        n_permutations : int or None, default=None
+            Orders of the columns for every row and background row, if values are sampled; None:
+            2 to 10, as many as a few seconds allow.
         interactions : bool, default=False
             Also return the interactions of pairs of columns, if values are exact.
         random_state : int, Generator, RandomState or None, default=None
@@ -582,7 +583,8 @@ class TableModel(BaseEstimator):
         >>> found.feature_names, bool(np.allclose(found.prediction, model.predict(rows)))
         (('age', 'job'), True)
         """
-        wish = Wish(groups, n_background, n_permutations, interactions, random_state)
+        sampling = (n_background, n_permutations, interactions, random_state)
+        wish = Wish(groups, *sampling, self.verbose)
         resources = Resources(as_bytes(self.memory_budget), n_threads(self.n_jobs))
         engine, against = self._engine(), None
         if background is not None:

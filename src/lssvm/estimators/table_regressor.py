@@ -22,6 +22,7 @@ from lssvm.estimators.table_source import (
 )
 from lssvm.fitting import Problem, TableContext, TableFit
 from lssvm.tasks import Classes, Numbers
+from lssvm.tasks.targets import check_numbers
 from lssvm.uncertainty import Probabilities, Residuals, check_coverage, scaled_residuals
 
 _NEARBY = (25, 50, 100, 200)  # training rows that a local error is the average of
@@ -148,15 +149,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
             )
         if np.iscomplexobj(np.asarray(y)):
             raise InvalidInputError("Complex data not supported: y has to hold real numbers.")
-        if np.asarray(y).dtype.kind in "mM":
-            raise InvalidInputError("y holds dates or durations: turn them into numbers.")
-        try:
-            values = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"y holds values that are no numbers ({error}): give numbers, or use "
-                "LSSVMClassifier for classes."
-            ) from error
+        values = np.asarray(check_numbers(y), dtype=np.float64)
         if values.ndim not in (1, 2) or len(values) != n or not values.size:
             raise InvalidInputError(
                 f"y has shape {values.shape} but X has {n} rows: give one target, or one row of "

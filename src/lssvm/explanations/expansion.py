@@ -16,7 +16,7 @@ import numpy as np
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, library, not_known
-from lssvm.explanations.product import Contrast, factor_exponents, product_values
+from lssvm.explanations.product import Contrast, factor_exponents, n_nodes, product_values
 from lssvm.kernels import Kernel, Linear, Metric, Precomputed
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.kernels.metric import IDENTITY
@@ -146,6 +146,14 @@ class Explanation:
         )
 
 
+Report: TypeAlias = Callable[[int, int], None]
+"""Takes how much of a term is done, of how much."""
+
+
+def _silent(done: int, of: int) -> None:
+    pass
+
+
 Mixed: TypeAlias = Callable[[IntArray, IntArray, BoolArray], FloatArray]
 """From rows (N,), background rows (N,) and present columns (N, p) to outputs (N, k)."""
 
@@ -153,7 +161,11 @@ _BATCH = 16_384  # rows that are evaluated at a time
 
 
 def sampled_values(
-    evaluate: Mixed, shape: tuple[int, int, int], n_permutations: int, random: np.random.Generator
+    evaluate: Mixed,
+    shape: tuple[int, int, int],
+    n_permutations: int,
+    random: np.random.Generator,
+    report: Report = _silent,
 ) -> tuple[FloatArray, FloatArray]:
     """Return Shapley values of a function, averaged over background rows.
 
@@ -189,6 +201,7 @@ def sampled_values(
             value, variance = _orders(evaluate, i, b, p, n_permutations, random)
         np.add.at(total, i, value)
         np.add.at(squares, i, variance)
+        report(some.stop, n * n_background)
     return total / n_background, np.sqrt(squares) / n_background
 
 
@@ -296,15 +309,28 @@ class Term:
         Rows and background rows in these features.
     function : Expansion or callable
         An `Expansion`, or any function from rows (n, d) to outputs (n, k).
+    size : int, default=1000
+        Rows that such a function compares each row with.
     """
 
     rows: Contrast
     function: Expansion | Function
+    size: int = 1000
 
     @property
     def exact(self) -> bool:
         """Whether its Shapley values have polynomial cost."""
         return isinstance(self.function, Expansion) and self.function.exact
+
+    def work(self, interactions: bool) -> float:
+        """Return about how many operations a background row takes, for an order if sampled."""
+        n, d = self.rows.X.shape
+        p, f = self.rows.n_columns, self.function
+        m = len(f.basis) if isinstance(f, Expansion) else self.size
+        if isinstance(f, Expansion) and f.exact:
+            each = 4.0 * p * (1 if f.linear else n_nodes(p)) * (p if interactions else 1)
+            return float(n * m * each)
+        return float(n * m * 2.0 * max(p - 1, 1) * (d / 8 + 6.0))
 
 
 @dataclass(frozen=True)
@@ -313,20 +339,42 @@ class Effort:
 
     Attributes
     ----------
-    n_permutations : int, default=10
-        Orders of the columns for a row and a background row, where values are sampled.
+    n_permutations : int or None, default=10
+        Orders of the columns for a row and a background row, where values are sampled; None: at
+        most 10, as many as `WORK` allows.
+    bound_background : bool, default=False
+        Whether there are only as many background rows as `WORK` allows.
     seed : int, default=0
         Of the random numbers; the same seed gives the same result.
     budget : int, default=10**9
         Bytes.
     threads : int, default=1
         How many threads compute.
+    report : callable, optional
+        Takes how much of a term is done, of how much.
     """
 
-    n_permutations: int = 10
+    n_permutations: int | None = 10
+    bound_background: bool = False
     seed: int = 0
     budget: int = 10**9
     threads: int = 1
+    report: Report = _silent
+
+    def bounded(self, terms: Sequence[Term], interactions: bool) -> tuple[int, list[Term]]:
+        """Return orders, and terms with background rows, that do not take more than `WORK`."""
+        exact, sampled = (
+            sum(term.work(interactions) for term in terms if term.exact is kind)
+            for kind in (True, False)
+        )
+        size = len(terms[0].rows.background)
+        orders = self.n_permutations
+        if orders is None:
+            room = WORK / size - exact
+            orders = int(np.clip(room / sampled, *ORDERS)) if sampled else ORDERS[1]
+        if self.bound_background:
+            size = int(np.clip(WORK / (exact + orders * sampled), min(size, ROWS[0]), size))
+        return orders, [Term(term.rows.against(size), term.function, term.size) for term in terms]
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,6 +400,9 @@ class ShapleyValues:
     interactions: FloatArray | None = None
 
 
+WORK = 1e10  # operations, about five seconds of a core
+ORDERS = (2, 10)  # at least, and at most, of the columns for a background row
+ROWS = (10, 100)  # background rows, at least and at most; they matter more than orders
 DEFAULT = Effort()
 """Ten orders, one thread."""
 
@@ -360,6 +411,7 @@ def shapley_values(
     terms: Sequence[Term], *, interactions: bool = False, effort: Effort = DEFAULT
 ) -> ShapleyValues:
     """Return the Shapley values of a sum of terms."""
+    n_permutations, terms = effort.bounded(terms, interactions)
     exact = [term for term in terms if term.exact]
     others = [term for term in terms if not term.exact]
     if interactions and others:
@@ -375,7 +427,7 @@ def shapley_values(
     pairs = np.zeros((n, p, p, k if interactions else 0))
     for term in exact:
         assert isinstance(term.function, Expansion)
-        one, two = _exact_values(term.rows, term.function, interactions, effort.threads)
+        one, two = _exact_values(term.rows, term.function, interactions, effort)
         values += one
         pairs += two
     if others:
@@ -387,7 +439,7 @@ def shapley_values(
             return np.asarray(np.sum(parts, axis=0))
 
         shape, random = (n, len(first.background), len(used)), np.random.default_rng(effort.seed)
-        sampled = sampled_values(evaluate, shape, effort.n_permutations, random)
+        sampled = sampled_values(evaluate, shape, n_permutations, random, effort.report)
         values[:, used] += sampled[0]
         errors[:, used] = sampled[1]
     return ShapleyValues(values, base, errors, _halved(pairs, values) if interactions else None)
@@ -400,7 +452,7 @@ def _outputs(term: Term, X: FloatArray, effort: Effort) -> FloatArray:
 
 
 def _exact_values(
-    rows: Contrast, f: Expansion, interactions: bool, threads: int
+    rows: Contrast, f: Expansion, interactions: bool, effort: Effort
 ) -> tuple[FloatArray, FloatArray | float]:
     """Return values (n, p, k) and interactions (n, p, p, k) of one expansion."""
     if f.linear:
@@ -413,7 +465,8 @@ def _exact_values(
         f.metric.apply(rows.X), f.metric.apply(rows.background), rows.owner, rows.n_columns
     )
     Z = np.asarray(f.basis, dtype=np.float64)
-    return product_values(exponents, mapped, Z, f.coef, interactions=interactions, threads=threads)
+    how: dict[str, Any] = {"interactions": interactions, "report": effort.report}
+    return product_values(exponents, mapped, Z, f.coef, threads=effort.threads, **how)
 
 
 def _halved(pairs: FloatArray, values: FloatArray) -> FloatArray:

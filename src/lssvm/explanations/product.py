@@ -38,7 +38,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,6 +127,13 @@ class Contrast:
         owner = np.searchsorted(columns, self.owner)
         return Contrast(self.X, self.background, owner, len(columns))
 
+    def against(self, size: int) -> Contrast:
+        """Return the rows with so many of the background rows, evenly spaced."""
+        if size >= len(self.background):
+            return self
+        some = np.linspace(0, len(self.background) - 1, size).round().astype(np.intp)
+        return Contrast(self.X, self.background[some], self.owner, self.n_columns)
+
     def summed(self, values: FloatArray) -> FloatArray:
         """Return values of features (..., d) summed over the features of every column, (..., p)."""
         out = np.zeros((*values.shape[:-1], self.n_columns))
@@ -194,14 +201,14 @@ def product_values(
     *,
     interactions: bool = False,
     threads: int = 1,
+    report: Callable[[int, int], None] | None = None,
 ) -> ProductValues:
     """Return the Shapley values of sum_j coef_j prod_l k_l(x_l, z_jl), averaged over background."""
     used = np.unique(rows.owner)
     total = ProductValues.zeros(len(rows.X), rows.n_columns, coef.shape[1], interactions)
     if len(used) < rows.n_columns:  # columns without features
-        found = product_values(
-            exponents, rows.among(used), Z, coef, interactions=interactions, threads=threads
-        )
+        how: dict[str, Any] = {"interactions": interactions, "report": report}
+        found = product_values(exponents, rows.among(used), Z, coef, threads=threads, **how)
         total.values[:, used] = found.values
         total.interactions[:, used[:, None], used] = found.interactions
         return total
@@ -211,9 +218,12 @@ def product_values(
         for some in slices(len(rows.X), _ROWS)
         for against in slices(len(rows.background), _BACKGROUND)
     ]
-    for (some, _), found in zip(jobs, run_blocks(work, jobs, threads), strict=True):
+    done = zip(jobs, run_blocks(work, jobs, threads), strict=True)
+    for number, ((some, _), found) in enumerate(done, start=1):
         for sums, own in zip(total, found, strict=True):
             sums[some] += own
+        if report is not None:
+            report(number, len(jobs))
     return ProductValues(*(sums / len(rows.background) for sums in total))
 
 

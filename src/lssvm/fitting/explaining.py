@@ -92,7 +92,8 @@ def terms_of_table(
         if all(len(cut.leaves) == 1 for cut in member.model.cuts):
             parts = [Term(rows, e) for e in _expansions(member, scale, shift)]
         else:
-            parts = [Term(rows, _routed(member, scale, shift, engine))]
+            size = fit.part_size * len(member.model.cuts)
+            parts = [Term(rows, _routed(member, scale, shift, engine), size)]
         terms += parts
     return terms
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.model_selection import PredefinedSplit
 
 from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_sparse, pick, to_numpy
 from lssvm._core.blocks import slices
@@ -328,9 +329,14 @@ def position_folds(cv: Any, seed: int) -> PositionFolds | PositionHoldout:
         return PositionFolds(int(cv), seed)
     if isinstance(cv, (float, np.floating)) and 0.0 < cv < 1.0:
         return PositionHoldout(float(cv), seed)
+    if isinstance(cv, range) and cv.step == 1 and 0 <= cv.start < cv.stop:
+        return PositionHoldout(rows=(cv.start, cv.stop))
+    if isinstance(cv, PredefinedSplit):
+        return PositionFolds(int(cv.test_fold.max()) + 1, numbers=cv.test_fold)
     raise InvalidInputError(
         f"cv={cv!r} is not usable with rows that are read in blocks: give a number of folds, a "
-        "share between 0 and 1 to hold out, PositionFolds or PositionHoldout."
+        "share between 0 and 1 or a range of rows to hold out, the name of a column of fold "
+        "numbers, a scan of validation rows, PredefinedSplit, PositionFolds or PositionHoldout."
     )
 
 

@@ -20,6 +20,7 @@ from lssvm.codes import Coding, one_vs_one
 from lssvm.codes.code import ONE_VS_ONE_UP_TO
 from lssvm.data.folds import (
     Folds,
+    PositionHoldout,
     assign_folds,
     content_holdout,
     hash_rows,
@@ -545,6 +546,8 @@ def make_folds(cv: Any, seed: int, rows: Rows, *, positions: bool = False) -> Fo
     given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
     n, numbers = given[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
+    if isinstance(cv, range):
+        cv = PositionHoldout(rows=(cv.start, cv.stop))
     if is_int(cv) and cv < 2:
         raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
     if loo or is_int(cv) or (share and 0.0 < cv < 1.0):

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb
+from scipy.stats import t
 from sklearn.base import clone
 
 from lssvm._core.arrays import FloatArray, IntArray, check_magnitude
@@ -97,15 +98,9 @@ class Calendar:
         when = read_times(times, what)
         if len(when) < 2:
             raise InvalidInputError(f"The times of {what} are fewer than two: give all of them.")
+        check_order(when, what)
         ticks = when.astype(np.int64)
         gaps = np.diff(ticks)
-        if np.any(gaps <= 0):
-            i = int(np.flatnonzero(gaps <= 0)[0]) + 1
-            this, before = when[i].astype("datetime64[s]"), when[i - 1].astype("datetime64[s]")
-            raise InvalidInputError(
-                f"The times of {what} do not ascend: {this} at position {i} comes after {before}. "
-                "Sort the series by time, and leave out what is there twice."
-            )
         last = int(ticks[-1])
         if np.all(gaps == gaps[0]) and not _is_monthly(when):
             return cls(last, step=int(gaps[0]))
@@ -124,7 +119,10 @@ class Calendar:
 
     def following(self, steps: int) -> Times:
         """Return the next times, shape (steps,)."""
-        ahead = np.arange(1, steps + 1)
+        return self.at(np.arange(1, steps + 1))
+
+    def at(self, ahead: IntArray) -> Times:
+        """Return the times so many steps after the last one, or before it where they are < 0."""
         last = np.int64(self.last).astype("datetime64[us]")
         if self.step:
             return np.asarray(last + (ahead * self.step).astype("timedelta64[us]"))
@@ -162,6 +160,18 @@ def read_times(times: Any, what: str) -> Times:
             "ones: give one time for each value."
         )
     return when
+
+
+def check_order(when: Times, what: str) -> None:
+    """Raise where times do not ascend."""
+    late = np.flatnonzero(np.diff(when) <= np.timedelta64(0))
+    if len(late):
+        i = int(late[0]) + 1
+        this, before = when[i].astype("datetime64[s]"), when[i - 1].astype("datetime64[s]")
+        raise InvalidInputError(
+            f"The times of {what} do not ascend: {this} at position {i} comes after {before}. "
+            "Sort the series by time (sort_index), and drop duplicates."
+        )
 
 
 def index_times(y: Any) -> Any:
@@ -259,7 +269,9 @@ def open_series(y: Any, X: Any, name: str = "y", inputs_name: str = "X") -> list
 
 
 def _one_series(y: Any, X: Any, name: str, inputs_name: str) -> Series:
-    values = _numbers(y, name)
+    values, index = _numbers(y, name), index_times(y)
+    if index is not None:
+        check_order(read_times(index, name), name)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or len(values) == 0:
@@ -662,7 +674,9 @@ class SeriesFit:
             if X_history is not None:
                 raise InvalidInputError("X_history came without history: give both, or neither.")
             return self.ends
-        (past,) = open_series(np.asarray(history), X_history, "history", "X_history")
+        dated = index_times(history) is not None
+        given = history if dated else np.asarray(history)
+        (past,) = open_series(given, X_history, "history", "X_history")
         self._check_width(past.inputs, "X_history")
         if len(past) < self.layout.history:
             raise InvalidInputError(
@@ -904,14 +918,27 @@ class Calibration:
         return np.minimum(np.arange(steps), len(self.mean_spread) - 1)
 
     def factors(self, coverage: float, steps: int) -> FloatArray:
-        """Return k_h for every step."""
-        horizon = self.ratios.shape[1]
+        """Return k_h for every step.
+
+        Ratios of one stretch, and of stretches that overlap, go together: as many count as
+        stretches of h steps have rows of their own, times the steps that are pooled over their
+        design effect. Where these are too few for the coverage, Student's t for the root mean
+        square ratio widens what the largest one gives.
+        """
+        n_stretches, horizon = self.ratios.shape
         reach = int(np.ceil(WINDOW * horizon)) if horizon > 1 else 0
         factors = np.empty(horizon)
         for h in range(horizon):
-            pool = np.sort(self.ratios[:, max(0, h - reach) : h + reach + 1], axis=None)
-            rank = int(np.ceil((len(pool) + 1) * coverage))
-            factors[h] = pool[min(rank, len(pool)) - 1]
+            pool = self.ratios[:, max(0, h - reach) : h + reach + 1]
+            count = float(max(1, min(n_stretches, len(self.residuals.index) // (h + 1))))
+            spread, width = float(pool.var()), pool.shape[1]
+            effect = width * float(pool.mean(axis=1).var()) / spread if spread > 0 else width
+            count *= width / min(max(effect, 1.0), width)
+            level = coverage * (count + 1) / count
+            factors[h] = np.quantile(pool, min(level, 1.0))
+            if level > 1.0:
+                root = float(np.sqrt((pool**2).mean()))
+                factors[h] = max(factors[h], root * float(t.ppf((1.0 + coverage) / 2.0, count)))
         return np.asarray(factors[self._step(steps)])
 
 

@@ -211,8 +211,8 @@ class MetricKernel:
         Of the mapped inputs. C and gamma of the estimator are those of mapped inputs too.
     metric : {"diagonal", "full"} or array of shape (d,) or (d, d), default="diagonal"
         The map A, or its diagonal: given, or learned from gradients of a model
-        ([Radhakrishnan2024]_) in at most 4 rounds, which are scored on other rows. Where the gain
-        is not clear, the inputs stay as they are. A round costs m^3/3 + n m d operations for m <=
+        ([Radhakrishnan2024]_) in at most 4 rounds, which are scored on other rows. If the gain is
+        not clear, the inputs are not changed. A round costs m^3/3 + n m d operations for m <=
         2,000 and n <= 4,000 rows.
 
     Examples

@@ -20,7 +20,7 @@ from lssvm.plots.explanations import (
     WaterfallDisplay,
 )
 from lssvm.plots.forecast import ForecastDisplay
-from lssvm.plots.plane import BoundaryDisplay, PrototypesDisplay
+from lssvm.plots.plane import BoundaryDisplay, PartialDependenceDisplay, PrototypesDisplay
 from lssvm.plots.tuning import PrototypeCurveDisplay, TuningSurfaceDisplay, TuningTraceDisplay
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "EntropyTraceDisplay",
     "ForecastDisplay",
     "InteractionDisplay",
+    "PartialDependenceDisplay",
     "PrototypeCurveDisplay",
     "PrototypesDisplay",
     "RelevanceDisplay",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import io
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,6 +89,26 @@ class Display:
         if not frame:
             self.ax_.spines[["top", "right"]].set_visible(False)
         return self.ax_
+
+    def svg(self, dark: bool = False) -> str:
+        """Return the picture as SVG without a background, for a light or a dark page.
+
+        Parameters
+        ----------
+        dark : bool, default=False
+            Whether lines and words are light.
+        """
+        plt = pyplot(f"{type(self).__name__}.svg")
+        ink = "#e6eaf0" if dark else "#1b2430"
+        inked = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+        style = {**dict.fromkeys(inked, ink), "svg.fonttype": "none", "svg.hashsalt": "lssvm"}
+        file = io.StringIO()
+        with plt.rc_context(style):
+            plot: Any = self.plot  # type: ignore[attr-defined]
+            plot()
+            self.figure_.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+            plt.close(self.figure_)
+        return file.getvalue()
 
     def name_axes(self, x: str, y: str) -> None:
         """Name the axes.
@@ -179,6 +200,42 @@ class Predictor(Estimator, Protocol):
 
     def predict(self, X: Any) -> Any:
         """Return the predictions of rows."""
+
+
+class Probabilistic(Protocol):
+    """A classifier with probabilities."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes."""
+
+
+def has_probabilities(model: object) -> TypeGuard[Probabilistic]:
+    """Say whether a model has probabilities, which depends on its parameters."""
+    return hasattr(model, "predict_proba")
+
+
+@runtime_checkable
+class WithScores(Protocol):
+    """A classifier with decision values."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision values of rows."""
+
+
+@runtime_checkable
+class WithIntervals(Protocol):
+    """A regressor with prediction intervals."""
+
+    def predict_interval(self, X: Any, coverage: float = ...) -> Any:
+        """Return the ends of intervals."""
+
+
+@runtime_checkable
+class WithExplanations(Protocol):
+    """A model that explains its predictions."""
+
+    def explain(self, X: Any, background: Any = None, **options: Any) -> Any:
+        """Return what every column adds to the predictions."""
 
 
 def fitted_model(estimator: Estimator) -> Any:

@@ -585,3 +585,146 @@ def _plane(
         for i, share in enumerate(components.explained_variance_ratio_)
     )
     return components.transform(rows), components.transform(Z), (x, y)
+
+
+class PartialDependenceDisplay(Display):
+    """The mean prediction as one column is set to each of its values, all else unchanged.
+
+    The band, or the bar of a category, is the middle half of the rows. What is drawn is the
+    probability of a class, or a predicted number; `sklearn.inspection.PartialDependenceDisplay`
+    takes the same models.
+
+    Parameters
+    ----------
+    values : array of shape (g,)
+        Values of the column.
+    responses : array of shape (n, g)
+        Predictions of n rows at these values.
+    name, response : str
+        Names of the column and of what is predicted.
+
+    Attributes
+    ----------
+    values, responses
+        As given.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : matplotlib.lines.Line2D
+        The mean.
+
+    See Also
+    --------
+    DependenceDisplay : What the column adds to the prediction of each row.
+
+    Notes
+    -----
+    n g predictions.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.plots import PartialDependenceDisplay
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> model = LSSVR(C=100.0, gamma=0.1).fit(X, 2 * X[:, 0])
+    >>> display = PartialDependenceDisplay.from_estimator(model, X, column=0)
+    >>> bool(np.all(np.diff(display.responses.mean(axis=0)) > 0)), display.ax_.get_xlabel()
+    (True, 'x0')
+    """
+
+    def __init__(
+        self, values: AnyArray, responses: FloatArray, *, name: str, response: str
+    ) -> None:
+        self.values, self.responses = np.asarray(values), np.asarray(responses, dtype=np.float64)
+        self.name, self.response = name, response
+        if self.responses.ndim != 2 or self.responses.shape[1] != len(self.values):
+            raise InvalidInputError(
+                f"Responses of shape {self.responses.shape} do not go with {len(self.values)} "
+                "values: give a row for each row of data and a column for each value."
+            )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Any = None,
+        column: int | str = 0,
+        output: int = -1,
+        n_points: int = 20,
+        n_rows: int = 100,
+    ) -> Self:
+        """Compute and draw.
+
+        Parameters
+        ----------
+        model : Estimator
+            Fitted.
+        X : data frame or array of shape (n, d)
+            Rows whose other columns are not changed.
+        y : object, default=None
+            Not used.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw.
+        column : int or str, default=0
+            The column.
+        output : int, default=-1
+            Which of several classes or targets; the second of two classes by default.
+        n_points : int, default=20
+            Values of a column of numbers, between its 2 % and 98 % quantiles.
+        n_rows : int, default=100
+            Rows at most, drawn at random.
+        """
+        from sklearn.inspection import partial_dependence
+        from sklearn.utils import resample
+
+        last = cls.fitted(model, X=X)
+        frame = hasattr(X, "columns")
+        names = [str(name) for name in X.columns] if frame else []
+        if isinstance(column, str) and column not in names:
+            raise InvalidInputError(f"There is no column {column!r}: choose among {names}.")
+        j = names.index(column) if isinstance(column, str) else int(column)
+        values = np.asarray(X.iloc[:, j] if frame else X[:, j])
+        known = np.flatnonzero(values == values)  # a grid between quantiles has no missing values
+        rows = resample(X.iloc[known] if frame else X[known], replace=False, random_state=0)
+        rows = rows[:n_rows]
+        found = partial_dependence(
+            model,
+            rows,
+            [j],
+            categorical_features=None if values.dtype.kind in "biuf" else [j],
+            percentiles=(0.02, 0.98),
+            grid_resolution=n_points,
+            kind="individual",
+        )
+        classes = getattr(last, "classes_", None)
+        response = "prediction" if classes is None else f"probability of {classes[output]}"
+        name = names[j] if names else f"x{j}"
+        responses = found["individual"][output]
+        return cls(found["grid_values"][0], responses, name=name, response=response).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw.
+        """
+        axes = self.open(ax, (6.0, 4.0))
+        mean = self.responses.mean(axis=0)
+        low, high = np.quantile(self.responses, [0.25, 0.75], axis=0)
+        if self.values.dtype.kind in "biuf":
+            axes.fill_between(self.values, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
+            (self.line_,) = axes.plot(self.values, mean, color=COLOURS[0], linewidth=2.0)
+        else:
+            places = np.arange(len(self.values))
+            axes.vlines(places, low, high, color=COLOURS[0], alpha=0.25, linewidth=6)
+            (self.line_,) = axes.plot(places, mean, "o", color=COLOURS[0])
+            axes.set_xticks(places, [str(value) for value in self.values])
+        self.name_axes(self.name, self.response)
+        return self

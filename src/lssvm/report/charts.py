@@ -6,6 +6,7 @@ First the scales, from data to places on a picture, and their ticks.
 from __future__ import annotations
 
 import math
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.errors import MissingDependencyError
+from lssvm.plots.base import Display
 from lssvm.report.markup import MINUS, Markup, clean, short, tag
 
 MARGIN = 0.04  # of the range of the values, on either side
@@ -480,6 +483,21 @@ def figure(picture: Markup, caption: Any, legend: Sequence[tuple[str, Any]] = ()
 def pictures(*figures: Any) -> Markup:
     """Return figures (and tables) beside each other where there is room."""
     return tag("div", *figures, class_="pictures")
+
+
+def embedded(display: Display, caption: str) -> Markup:
+    """Return a picture of `lssvm.plots`, light and dark; without matplotlib its caption alone."""
+    try:
+        light, dark = (
+            "data:image/svg+xml;base64," + b64encode(display.svg(dark).encode()).decode()
+            for dark in (False, True)
+        )
+    except MissingDependencyError as error:
+        return tag("p", f"{caption} ({error})")
+    scheme = "(prefers-color-scheme: dark)"
+    source = tag("source", media=f"screen and {scheme}", srcset=dark)
+    picture = tag("picture", source, tag("img", src=light, alt=caption))
+    return tag("div", figure(picture, caption), class_="alone")
 
 
 def alone(chart: Chart, caption: Any, legend: Sequence[tuple[str, Any]] = ()) -> Markup:

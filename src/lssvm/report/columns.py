@@ -15,7 +15,15 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.raw import TextColumn
 from lssvm.explanations import Explanation
-from lssvm.plots.base import Predictor, class_scores, fitted_model
+from lssvm.plots.base import (
+    Predictor,
+    WithExplanations,
+    WithScores,
+    class_scores,
+    fitted_attributes,
+    fitted_model,
+    has_probabilities,
+)
 from lssvm.report.charts import N_COLOURS, Chart, figure, pictures
 from lssvm.report.markup import (
     Markup,
@@ -370,7 +378,7 @@ def _importance(subject: Subject, found: Importance) -> list[Markup]:
 
 
 def _relevance(subject: Subject) -> list[Markup]:
-    relevance = getattr(subject.model, "feature_relevance_", None)
+    relevance = fitted_attributes(subject.model).get("feature_relevance_")
     if relevance is None:
         return []
     names = inner_names(subject.estimator, len(relevance))
@@ -461,10 +469,12 @@ def answers(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
         if not classifies(estimator):
             values = np.asarray(estimator.predict(given), dtype=np.float64)
             return values.reshape(len(values), -1), "value"
-        if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
+        slow = slow_to_calibrate(fitted_model(estimator))
+        if has_probabilities(estimator) and not slow:
             with suppress(InvalidInputError):  # nothing to calibrate on
                 return np.asarray(estimator.predict_proba(given)), "probability"
-        return class_scores(getattr(estimator, "decision_function")(given)), "score"  # noqa: B009
+        assert isinstance(estimator, WithScores)
+        return class_scores(estimator.decision_function(given)), "score"
 
 
 def partial_dependence(
@@ -625,7 +635,7 @@ WIDE = 60  # columns beyond which sampling would take too long
 
 def explained_rows(subject: Subject) -> Section | None:
     """Return the section of explanations; None where the model has none."""
-    if not subject.has_features or not hasattr(subject.model, "explain"):
+    if not subject.has_features or not isinstance(subject.model, WithExplanations):
         return None
     typical, worst = _chosen(subject)
     rows = [*typical, *worst]

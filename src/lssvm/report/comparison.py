@@ -25,6 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import LSSVMError
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
+from lssvm.plots.base import fitted_attributes
 from lssvm.report.markup import (
     MINUS,
     Section,
@@ -333,7 +334,7 @@ def _settings(subject: Subject) -> Iterator[str]:
         return
     if subject.facts.get("baseline_accuracy", 0.0) > ONE_SIDED and not params.get("class_weight"):
         yield 'Most rows are of one class: class_weight="balanced" makes the others count.'
-    code = getattr(subject.model, "code_", None)
+    code = fitted_attributes(subject.model).get("code_")
     classes = len(subject.classes.classes)
     if code is not None and classes > 2 and code.n_problems < classes:
         yield (

@@ -20,8 +20,9 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
 from lssvm.fitting import series
-from lssvm.fitting.series import Series, is_list_of_series, open_series
+from lssvm.fitting.series import Calendar, Series, is_list_of_series, open_series
 from lssvm.plots import TuningSurfaceDisplay
+from lssvm.plots.base import fitted_attributes
 from lssvm.plots.tuning import KEYS
 from lssvm.report.charts import Chart, alone, figure, pictures
 from lssvm.report.comparison import help_section
@@ -53,6 +54,8 @@ INTERVAL_RUNS = 6
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # the last one is judged
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
+TICKS = 4  # dates on an axis
+DAY = 86_400_000_000  # microseconds
 DRIFT = "going on in a straight line"
 HELD_OUT = (
     "There were no test values: a copy with the same parameters was fitted to the first four "
@@ -253,6 +256,17 @@ class Forecast:
         return cls(model, judged, past, later, test is None, runs, [HELD_OUT] * (test is None))
 
     @property
+    def calendar(self) -> Calendar | None:
+        """The calendar of the training series, where it has times."""
+        known = self.model.calendar_
+        return known if isinstance(known, Calendar) else None
+
+    @property
+    def last(self) -> int:
+        """Position of the last training value among all."""
+        return len(self.past) - 1 + (len(self.test) if self.held_out else 0)
+
+    @property
     def horizon(self) -> int:
         """Steps of the runs."""
         return int(self.runs.truth.shape[1])
@@ -291,6 +305,8 @@ class NextValues:
         Share of the values that the intervals are to hold.
     times : sequence of str or None
         When these values come, where that is known.
+    calendar : Calendar or None
+        Of the series, for the axis.
     """
 
     name: str
@@ -299,15 +315,17 @@ class NextValues:
     upper: FloatArray
     coverage: float
     times: Sequence[str] | None = None
+    calendar: Calendar | None = None
 
     def section(self, series: FloatArray) -> Section:
         """Return the forecast after the last values of the series, and as a table."""
         steps = np.arange(1, len(self.values) + 1)
         past = series[-(4 * len(steps) + 50) :]
         before = np.arange(1 - len(past), 1)
-        title, across = f"Forecast of {self.name}", "steps from the last value"
-        heights = [*past, *self.lower, *self.upper]
-        chart = Chart(title, [*before, *steps], heights, across, self.name)
+        ticks = date_ticks(self.calendar, 0, int(before[0]), len(steps))
+        across = "steps from the last value" if ticks is None else "time"
+        title, heights = f"Forecast of {self.name}", [*past, *self.lower, *self.upper]
+        chart = Chart(title, [*before, *steps], heights, across, self.name, x_names=ticks)
         chart.band(steps, self.lower, self.upper, "sc").line(before, past)
         chart.line(steps, self.values, "sc")
         keys = [("sa line", self.name), ("sc line", "forecast")]
@@ -320,6 +338,21 @@ class NextValues:
         rows = [list(row) for row in zip(*columns, strict=True)]
         body = [alone(chart, words, keys), table("The forecast.", names, rows)]
         return Section("next", "What comes next", "Next", body)
+
+
+def date_ticks(
+    calendar: Calendar | None, last: int, first: int, end: int
+) -> list[tuple[float, str]] | None:
+    """Return dates on an axis of positions, of which ``last`` is that of the calendar."""
+    if calendar is None:
+        return None
+    places = np.unique(np.linspace(first, end, TICKS + 2).round().astype(np.intp)[1:-1])
+    when = calendar.at(places - last)
+    unit: Any = "M" if calendar.months else "D"
+    if 0 < calendar.step < DAY:
+        unit = "m" if abs(end - first) * calendar.step < 3 * DAY else "D"
+    names = np.datetime_as_string(when, unit=unit).tolist()
+    return list(zip(places.astype(np.float64).tolist(), names, strict=True))
 
 
 def can_hold_out(model: NARX, n: int) -> bool:
@@ -437,13 +470,16 @@ def _picture(subject: Forecast) -> Section:
     future = None if subject.test.inputs is None else subject.test.inputs[:h]
     _, ends = subject.judged.forecast(h, future, True, 0.95, **subject.history)
     title = "The first free run and the true values, with its 95 % interval"
-    chart = Chart(title, time, [*truth, *ends.ravel()], "time", "value", height=270)
+    ticks = date_ticks(subject.calendar, subject.last, int(time[0]), int(time[-1]))
+    axes: dict[str, Any] = {"height": 270, "x_names": ticks}
+    chart = Chart(title, time, [*truth, *ends.ravel()], "time", "value", **axes)
     chart.band(time[before:], ends[:, 0], ends[:, 1]).rule(x=n - 0.5)
     chart.line(time, truth, "st", width=1.4).line(time[before:], runs.forecast[0], "sa")
     legend = [("st line", "what came"), ("sa line", "forecast"), ("sa area", "95 % interval")]
     drawn = [figure(chart.svg(), f"{title}; the dashed line is where it begins.", legend)]
     every = np.concatenate([subject.past.values, subject.test.values])
-    whole = Chart("The whole series", [0, len(every)], every, "time", "value", height=270)
+    axes["x_names"] = date_ticks(subject.calendar, subject.last, 0, len(every))
+    whole = Chart("The whole series", [0, len(every)], every, "time", "value", **axes)
     thin = np.unique(np.linspace(0, len(every) - 1, 1500).round().astype(int))
     whole.line(thin, every[thin], "st", width=1.0).rule(x=n - 0.5)
     drawn.append(figure(whole.svg(), "The whole series; what follows the dashed line was tested."))
@@ -596,7 +632,7 @@ def _lags(subject: Forecast) -> Section:
 
 
 def _tuning(subject: Forecast) -> Section | None:
-    results = getattr(subject.model, "cv_results_", None)
+    results = fitted_attributes(subject.model).get("cv_results_")
     inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
         key: float(value)

@@ -142,7 +142,7 @@ def listing(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-VOID = {"br", "link", "meta"}  # these have no end tag
+VOID = {"br", "img", "link", "meta", "source"}  # these have no end tag
 SVG_VOID = {"line", "path"}  # nor have these where they hold nothing
 
 

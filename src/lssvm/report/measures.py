@@ -19,7 +19,15 @@ from sklearn.calibration import calibration_curve
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import Predictor, class_positions, class_scores, fitted_model
+from lssvm.plots.base import (
+    Predictor,
+    WithIntervals,
+    WithScores,
+    class_positions,
+    class_scores,
+    fitted_model,
+    has_probabilities,
+)
 from lssvm.report.markup import UNKNOWN, number, percent, short
 from lssvm.report.subject import SampledRows, classifies, slow_to_calibrate, support_size
 
@@ -101,7 +109,7 @@ def _columns(predictions: Sequence[Any], change: Callable[[list[Any]], Any]) -> 
     """Return what becomes of everything that predictions have for each row; None stays None."""
     shared = ("classes", "names", "positive")
     names = [f.name for f in fields(predictions[0]) if f.name not in shared]
-    values = {name: [getattr(each, name) for each in predictions] for name in names}
+    values = {name: [vars(each)[name] for each in predictions] for name in names}
     return {k: None if any(v is None for v in each) else change(each) for k, each in values.items()}
 
 
@@ -195,16 +203,17 @@ def predict_classes(
         Whether to ask for ``decision_function`` too.
     """
     labels = class_positions(y, classes, len(y))
-    own = np.searchsorted(classes, getattr(estimator, "classes_", classes))
+    model = fitted_model(estimator)
+    own = np.searchsorted(classes, model.classes_)
     probability = raw = None
     with nameless_rows():
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
-        if hasattr(estimator, "predict_proba") and not slow_to_calibrate(fitted_model(estimator)):
+        if has_probabilities(estimator) and not slow_to_calibrate(model):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 said = np.asarray(estimator.predict_proba(given))
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, own] = said
-        if scores and hasattr(estimator, "decision_function"):
+        if scores and isinstance(estimator, WithScores):
             decision = class_scores(estimator.decision_function(given))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, own] = decision
@@ -309,7 +318,7 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     """
     given = rows.given(estimator)
     if classifies(estimator):
-        classes = np.asarray(getattr(estimator, "classes_", ()))
+        classes = np.asarray(fitted_model(estimator).classes_)
         return predict_classes(estimator, given, rows.y, classes, rows.weight)
     return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
 
@@ -329,7 +338,7 @@ def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals
 
 def model_intervals(model: Predictor, given: Any, rows: SampledRows) -> list[Intervals]:
     """Return intervals of several coverages for rows, which the model takes as ``given``."""
-    if not hasattr(model, "predict_interval"):
+    if not isinstance(model, WithIntervals):
         return []
     intervals, Y = [], as_columns(rows.y)
     for coverage in COVERAGES:

@@ -17,6 +17,7 @@ from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
     Predictor,
+    WithIntervals,
     behind_steps,
     class_positions,
     fitted_model,
@@ -45,6 +46,7 @@ from lssvm.report.subject import (
     is_table,
     n_prototypes,
     n_systems,
+    parameters_of,
 )
 from lssvm.tuning.search import Search
 
@@ -103,7 +105,8 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
         changed["metric"] = "auto" if best.rounds else None
         return _in_place(estimator, clone(model).set_params(**changed))
     changes: dict[str, Any] = {"verbose": 0}
-    C, gamma = getattr(model, "C_", None), getattr(model, "gamma_", None)
+    chosen = parameters_of(model)
+    C, gamma = chosen.get("C"), chosen.get("gamma")
     if C is not None:
         changes["C"] = float(np.median(C))
     if gamma is not None:
@@ -245,7 +248,7 @@ def _positive(
 
 def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
     """Return the intervals of a fifth of some rows by a copy that was fitted to the others."""
-    if not hasattr(fitted_model(estimator), "predict_interval") or len(rows) < 20:
+    if not isinstance(fitted_model(estimator), WithIntervals) or len(rows) < 20:
         return []
     some = rows.some(FOLD_ROWS)
     order, cut = np.random.default_rng(0).permutation(len(some)), len(some) // 5

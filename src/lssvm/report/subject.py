@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
 from lssvm.data.columns import read_table
@@ -18,10 +19,19 @@ from lssvm.data.folds import hash_rows
 from lssvm.data.frames import FrameReader, is_frame, raw_block
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
+from lssvm.data.scanning import SplitReader
+from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import TableFit
-from lssvm.plots.base import Estimator, Predictor, behind_steps, fitted_model
+from lssvm.plots.base import (
+    Estimator,
+    Predictor,
+    behind_steps,
+    fitted_attributes,
+    fitted_model,
+)
 from lssvm.reductions import SparsityPath
 from lssvm.report.markup import count
+from lssvm.tuning.search import TuningResult
 
 if TYPE_CHECKING:
     from lssvm.report.measures import ClassPredictions, NumberPredictions
@@ -37,12 +47,12 @@ def classifies(estimator: Estimator) -> bool:
 
 def is_table(model: Estimator) -> bool:
     """Say whether a model is one of those for tables, with a stack of configurations."""
-    return hasattr(model, "configurations_")
+    return isinstance(model, LSSVMClassifier | LSSVMRegressor)
 
 
 def table_record(model: Estimator) -> TableFit | None:
     """Return the stack of a model for tables; None for other models."""
-    return getattr(model, "record_", None) if is_table(model) else None
+    return model.record_ if isinstance(model, LSSVMClassifier | LSSVMRegressor) else None
 
 
 def column_kinds(estimator: Estimator) -> dict[str, str] | None:
@@ -55,15 +65,17 @@ def column_kinds(estimator: Estimator) -> dict[str, str] | None:
 
 def preparation_of(estimator: Estimator) -> Preparation | None:
     """Return how raw columns become numbers, where the model has learned that from a scan."""
-    return getattr(estimator, "preparation_", None)
+    return fitted_attributes(estimator).get("preparation_")
 
 
 def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, tuple[str, ...] | None]:
     """Return names (None: they have none), number and kinds (None: unknown) of its columns."""
-    names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ())) or None
+    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+    fitted = fitted_attributes(first)
+    names = tuple(str(name) for name in fitted.get("feature_names_in_", ())) or None
     ready = preparation_of(estimator)
     known = None if ready is None or ready.schema.names != names else ready.schema.kinds
-    return names, int(getattr(estimator, "n_features_in_", 0)), known
+    return names, int(fitted.get("n_features_in_", 0)), known
 
 
 def inner_names(estimator: Estimator, d: int) -> tuple[str, ...]:
@@ -75,7 +87,7 @@ def inner_names(estimator: Estimator, d: int) -> tuple[str, ...]:
 
 def is_precomputed(model: Estimator) -> bool:
     """Say whether the model takes kernel values in place of features."""
-    kernel = getattr(model, "kernel", None)
+    kernel = model.get_params(deep=False).get("kernel")
     return isinstance(kernel, str) and kernel == "precomputed"
 
 
@@ -85,7 +97,7 @@ def support_size(model: Estimator) -> int:
     if record is not None:
         cuts = [member.model.cuts[0] for member in record.members]
         return max(sum(len(leaf.rows.X) for leaf in cut.leaves) for cut in cuts)
-    return int(np.atleast_2d(np.asarray(getattr(model, "dual_coef_", 0.0))).shape[0])
+    return int(np.atleast_2d(np.asarray(fitted_attributes(model)["dual_coef_"])).shape[0])
 
 
 def prediction_work(model: Estimator, d: int) -> float:
@@ -97,29 +109,31 @@ def prediction_work(model: Estimator, d: int) -> float:
 
 def n_prototypes(model: Estimator) -> int | None:
     """Return the prototypes before a reduction; None for models without."""
-    m = getattr(model, "n_prototypes_", None)
+    m = fitted_attributes(model).get("n_prototypes_")
     return None if m is None else int(m)
 
 
 def basis(model: Estimator) -> tuple[str, FloatArray, IntArray] | None:
     """Return what the rows that a model keeps are called, the rows (m, d) and their positions."""
-    what = "prototypes" if hasattr(model, "prototypes_") else "support vectors"
-    Z = getattr(model, "prototypes_", getattr(model, "support_vectors_", None))
-    support = np.asarray(getattr(model, "support_", ()), dtype=np.intp)
+    fitted = fitted_attributes(model)
+    what = "prototypes" if "prototypes_" in fitted else "support vectors"
+    Z = fitted.get("prototypes_", fitted.get("support_vectors_"))
+    support = np.asarray(fitted.get("support_", ()), dtype=np.intp)
     if Z is None or len(support) == 0:
         return None
-    return what, np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64), support
+    return what, np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64), support
 
 
 def parameters_of(model: Estimator) -> dict[str, Any]:
     """Return C, gamma, the number of prototypes and the solver, as far as a model has them."""
-    values = {k: getattr(model, f"{k}_", None) for k in ("C", "gamma", "n_prototypes", "solver")}
+    fitted = fitted_attributes(model)
+    values = {k: fitted.get(f"{k}_") for k in ("C", "gamma", "n_prototypes", "solver")}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def n_systems(model: Estimator) -> int:
     """Return how many linear systems a model has: one per pair of classes in one-vs-one."""
-    code = getattr(model, "code_", None)
+    code = fitted_attributes(model).get("code_")
     return 1 if code is None or code.shares_rows else int(code.n_problems)
 
 
@@ -128,7 +142,7 @@ def slow_to_calibrate(model: Estimator) -> bool:
 
     The scores of a tuned model are at hand.
     """
-    return n_systems(model) > MANY and not hasattr(model, "tuning_result_")
+    return n_systems(model) > MANY and "tuning_result_" not in fitted_attributes(model)
 
 
 @dataclass(frozen=True)
@@ -154,28 +168,31 @@ class SearchFacts:
 
 def search_facts(model: Estimator) -> SearchFacts | None:
     """Return the record of a search; None where nothing was searched."""
-    results = getattr(model, "cv_results_", None)
+    fitted = fitted_attributes(model)
+    results = fitted.get("cv_results_")
     if results is None:
         return None
-    record = getattr(model, "tuning_result_", None)
+    record = fitted.get("tuning_result_")
+    one = record if isinstance(record, TuningResult) else None
     tried = len(results) if isinstance(results, list) else len(results["mean_test_score"])
     return SearchFacts(
         results,
-        int(getattr(model, "n_evaluations_", tried)),
-        float(getattr(record, "seconds", 0.0)),
-        float(getattr(model, "best_score_", np.nan)),
-        bool(getattr(record, "interrupted", False)),
+        int(fitted.get("n_evaluations_", tried)),
+        0.0 if one is None else float(one.seconds),
+        float(fitted.get("best_score_", np.nan)),
+        one is not None and bool(one.interrupted),
     )
 
 
 def sparsity_path(model: Estimator) -> SparsityPath | None:
     """Return error against support vectors, where the model has it or finds it quickly."""
-    if not hasattr(model, "sparsity_path"):
+    if not isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
         return None
-    if not getattr(model, "sparsity_paths_", None):
-        folds = getattr(model, "cv", 10)
+    fitted = fitted_attributes(model)
+    if not fitted.get("sparsity_paths_"):
+        folds = model.cv
         folds = int(folds) if isinstance(folds, (int, np.integer)) and folds > 1 else 10
-        problems = max(1, len(getattr(model, "moments_", None) or [0]))
+        problems = max(1, len(fitted.get("moments_") or [0]))
         if 15.0 * folds * (n_prototypes(model) or 0) ** 3 * problems > PATH_WORK:
             return None
     try:
@@ -260,7 +277,8 @@ class SampledRows:
         n = data.n_rows
         rows = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n, estimator)
         reader = innermost_reader(data)
-        target, files = getattr(reader, "target", ()), getattr(reader, "files", ())
+        known = vars(reader)
+        target, files = known.get("target"), known.get("files", ())
         names = target if isinstance(target, tuple) else ()
         return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
@@ -407,7 +425,7 @@ def as_numbers(values: FloatArray | TextColumn) -> FloatArray:
 def innermost_reader(data: Scan) -> Any:
     """Return what reads the rows of a scan, of which it may take a part."""
     reader: Any = data.reader
-    while hasattr(reader, "reader"):
+    while isinstance(reader, SplitReader):
         reader = reader.reader
     return reader
 

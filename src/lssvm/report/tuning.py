@@ -6,15 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import LinearNDInterpolator
 from sklearn.decomposition import PCA
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.plots import TuningSurfaceDisplay
-from lssvm.plots.base import class_positions
-from lssvm.plots.tuning import KEYS, WIDE, as_shown
+from lssvm.plots.base import class_positions, fitted_attributes
+from lssvm.plots.tuning import KEYS, as_shown
 from lssvm.reductions import SparsityPath
-from lssvm.report.charts import N_COLOURS, SHAPES, Chart, alone
+from lssvm.report.charts import N_COLOURS, SHAPES, Chart, alone, embedded
 from lssvm.report.markup import (
     UNKNOWN,
     Markup,
@@ -44,8 +43,6 @@ from lssvm.report.subject import (
 )
 
 SMALL = 0.1  # part of the loss that a gain has to be below to be none
-LEVELS = 12
-CELLS = (110, 80)
 
 
 def tuning(subject: Subject) -> Section | None:
@@ -87,7 +84,7 @@ def tuning(subject: Subject) -> Section | None:
 
 def configurations(subject: Subject) -> Section | None:
     """Return the section of the configurations of a model for tables; None for other models."""
-    tried = getattr(subject.model, "configurations_", None)
+    tried = fitted_attributes(subject.model).get("configurations_")
     if tried is None:
         return None
     keys = ("kernel", "inputs", "rounds", "error", "weight", "seconds", "stage")
@@ -144,44 +141,15 @@ def _spans(display: TuningSurfaceDisplay) -> bool:
 
 
 def surface(display: TuningSurfaceDisplay) -> Markup:
-    """Return the picture of quality over C and gamma, with the way of the search."""
+    """Return the picture that `lssvm.plots` draws of a search: a surface, or a curve."""
     values, name = as_shown(display.scores)
-    wide = values.min() > 0 and values.max() > WIDE * values.min()
-    scaled = np.log(values) if wide else values
-    good = (scaled - scaled.min()) / (float(np.ptp(scaled)) or 1.0)
-    good = 1.0 - good if name == "loss" else good
-    title = "Cross-validated quality over C and gamma with the path of the search"
-    axes = {"x_log": True, "y_log": True, "height": 320}
-    chart = Chart(title, display.C, display.gamma, "C", "gamma", **axes)  # type: ignore[arg-type]
-    logs = np.log10(np.column_stack([display.C, display.gamma]))
-    edges = [np.linspace(v.min(), v.max(), n + 1) for v, n in zip(logs.T, CELLS, strict=True)]
-    spread = np.maximum(np.ptp(logs, axis=0), 1e-12)
-    middles = [(e[1:] + e[:-1]) / (2 * s) for e, s in zip(edges, spread, strict=True)]
-    quality = LinearNDInterpolator(logs / spread, good)(*np.meshgrid(*middles))
-    # Most of what is bad looks alike: steps by rank among the cells show the summit.
-    levels = np.where(np.isfinite(quality), np.floor(LEVELS * _ranked(quality)), -1)
-    chart.cells(edges[0], edges[1], np.clip(levels, -1, LEVELS - 1).astype(np.intp))
-    chart.dots(display.C, display.gamma, "st", size=2.2, opacity=0.35)
-    path, best = display.path, display.best_index
-    legend = [("st dot", "tried"), ("sb star", "chosen")]
-    if len(path) > 1:
-        chart.line(display.C[path], display.gamma[path], "sc", width=2.2)
-        chart.dots(display.C[path], display.gamma[path], "sc", size=6.0)
-        legend.insert(1, ("sc line", "best so far, in order"))
+    best = display.best_index
     chosen = f"C = {number(display.C[best])}, gamma = {number(display.gamma[best])}"
-    chart.star(display.C[best], display.gamma[best], f"chosen: {chosen}")
     caption = (
         f"Cross-validated {name} over C and gamma, from {number(values.min())} to "
-        f"{number(values.max())}: stronger blue is better. Chosen: {chosen}."
+        f"{number(values.max())}. Chosen: {chosen}."
     )
-    return alone(chart, caption, legend)
-
-
-def _ranked(quality: FloatArray) -> FloatArray:
-    """Return half of each cell's quality and half of its rank, from 0 to 1."""
-    flat = quality[np.isfinite(quality)]
-    rank = np.searchsorted(np.sort(flat), quality, side="left") / max(len(flat), 1)
-    return np.asarray(0.5 * quality + 0.5 * rank)
+    return embedded(display, caption)
 
 
 def _curve(
@@ -202,8 +170,7 @@ def _curve(
 
 
 def _edge_notes(subject: Subject, display: TuningSurfaceDisplay) -> None:
-    for name in ("C", "gamma"):
-        values = getattr(display, name)
+    for name, values in (("C", display.C), ("gamma", display.gamma)):
         known, best = values[np.isfinite(values)], values[display.best_index]
         if np.unique(known).size < 3 or best not in (known.max(), known.min()):
             continue
@@ -216,7 +183,7 @@ def _edge_notes(subject: Subject, display: TuningSurfaceDisplay) -> None:
 
 def _sizes(subject: Subject) -> Markup | None:
     """Return the table of numbers of prototypes, where these were tuned."""
-    found = getattr(subject.model, "size_results_", None)
+    found = fitted_attributes(subject.model).get("size_results_")
     if not found:
         return None
     values, what = as_shown(np.asarray(found["mean_test_score"]))
@@ -431,7 +398,7 @@ STEPS = 14
 
 def sizes(subject: Subject) -> Section | None:
     """Return the section of the size; None where the model cannot say."""
-    if hasattr(subject.model, "truncate") and getattr(subject.model, "paths_", None):
+    if fitted_attributes(subject.model).get("paths_"):
         body = _greedy(subject)
     else:
         path = sparsity_path(subject.model)
@@ -477,7 +444,7 @@ def _fixed(subject: Subject, path: SparsityPath) -> list[object]:
 
 def _greedy(subject: Subject) -> list[object] | None:
     """Measure a greedy model at every size on the rows of the report."""
-    model, paths = subject.model, getattr(subject.model, "paths_", [])
+    model, paths = subject.model, fitted_attributes(subject.model)["paths_"]
     longest = max(len(path.support) for path in paths)
     steps = np.unique(np.geomspace(1, max(longest, 1), STEPS).round().astype(int))
     if subject.test is None or len(steps) < 3 or model is not subject.estimator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -328,9 +329,43 @@ def check_labels(y: Any) -> Any:
     return np.array(values).reshape(labels.shape) if numbers else y
 
 
+def check_numbers(y: Any) -> Any:
+    """Return numbers as they are, texts and objects as numbers; refuse dates, words and gaps."""
+    kind = getattr(getattr(y, "dtype", None), "kind", None)
+    if y is None or (kind is not None and kind in "biufc"):
+        return y
+    try:
+        values = np.asarray(y)
+    except (TypeError, ValueError):  # other checks refuse it
+        return y
+    if values.dtype.kind in "mM":
+        raise InvalidInputError("y holds dates or durations: turn them into numbers.")
+    if values.dtype.kind not in "OUST":
+        return values
+    rows = values.reshape(len(values), -1).tolist() if values.ndim else []
+    missing = [i for i, row in enumerate(rows) if any(map(_is_missing, row))]
+    if missing:
+        raise InvalidInputError(
+            f"Input y contains NaN or None: the targets of {len(missing)} of {len(rows)} rows are "
+            f"missing, the first in row {missing[0]}. A model needs a target for every row: leave "
+            "out the rows without one."
+        )
+    for i, row in enumerate(rows):
+        try:
+            rows[i] = [float(value) for value in row]
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"y holds values that are no numbers, {row[0]!r} in row {i}: give numbers, or use "
+                "a classifier for classes."
+            ) from error
+    return np.array(rows, dtype=np.float64).reshape(values.shape)
+
+
 def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return isinstance(value, (float, np.floating)) and bool(value != value)
 
 
