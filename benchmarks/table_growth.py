@@ -4,8 +4,8 @@
 
 Every size is a Parquet file of 28 generated columns in FOLDER and a process of its own, which fits
 `LSSVMRegressor` with default settings and a memory budget to a scan of the file. Its error on
-50,000 new rows is compared with that of 500 prototypes of the same rows. The peak of memory is that of the
-whole process; scratch space is looked at twice a second.
+50,000 new rows is compared with that of 500 prototypes of the same rows. The peak of memory is
+that of the whole process; scratch space is looked at twice a second.
 """
 
 import argparse
