@@ -1,4 +1,4 @@
-"""Parts on a cluster: time with one, two and four workers, bytes moved, beside a cost model.
+"""Parts on a cluster: time with one, two and four workers, bytes moved, and a cost model.
 
 The workers are processes of this machine with one thread each; exact models of equal parts are
 their tasks, as `LSSVMRegressor` sends them where Dask has the rows. The model of the time is

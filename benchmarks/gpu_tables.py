@@ -93,7 +93,7 @@ def smooth(n: int, seed: int) -> tuple[Any, Any]:
 
 
 def of_size(n: int, args: argparse.Namespace) -> dict[str, Any]:
-    """Fit a smooth target of n rows, beside 500 prototypes of the same rows."""
+    """Fit a smooth target of n rows, compared with 500 prototypes of the same rows."""
     X, y = smooth(n, 0)
     new, truth = smooth(TEST_ROWS, 1)
     model = LSSVMRegressor(args.preset, device=args.device, verbose=1)

@@ -1,4 +1,4 @@
-"""The five slowest paths beside what bounds them: BLAS, LAPACK, exponentials, memory.
+"""The five slowest paths and what bounds them: BLAS, LAPACK, exponentials, memory.
 
 Every path is timed next to the same amount of its unavoidable parts, called directly on arrays that
 are already there; the sum of the parts is the bound. Processor seconds of one thread, the smallest

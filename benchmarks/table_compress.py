@@ -1,4 +1,4 @@
-"""Small models from large ones: ``compress(200)`` beside the model for tables that it was made of.
+"""Small models from large ones: ``compress(200)`` and the model for tables it was made of.
 
 Every set of the study, split as there; test error and time of prediction of both models, one record
 a set and split. Results are appended as they come; a rerun skips what is there::

@@ -4,8 +4,8 @@
 
 Every size is a Parquet file of 28 generated columns in FOLDER and a process of its own, which fits
 `LSSVMRegressor` with default settings and a memory budget to a scan of the file. Its error on
-50,000 new rows is beside that of 500 prototypes of the same rows. The peak of memory is that of the
-whole process; scratch space is looked at twice a second.
+50,000 new rows is compared with that of 500 prototypes of the same rows. The peak of memory is
+that of the whole process; scratch space is looked at twice a second.
 """
 
 import argparse
@@ -181,7 +181,7 @@ HEAD = """# Growth of the model for tables with the rows of a file
 Wanted: an exponent of at most 1.05 from 10^5 to 10^7 rows; 10^7 rows in at most 40 minutes with a
 peak of 3 GB. Generated rows of 28 columns from a Parquet file, default settings, two threads, every
 size in a process of its own; minutes, rows of a part, `memory_budget`, the peak of the process, and
-the error 100 (1 - R2) on 50,000 new rows beside that of 500 prototypes of the same rows.
+the error 100 (1 - R2) on 50,000 new rows and that of 500 prototypes of the same rows.
 
 | rows | minutes | processor minutes | part | budget | peak | scratch | error | 500 prototypes |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""

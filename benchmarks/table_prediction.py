@@ -2,7 +2,7 @@ r"""Time of predictions of a model for tables with many rows in parts.
 
 Parts are made of random rows with random coefficients (prediction does not ask where they come
 from): three configurations, as many as the preset "balanced" keeps at most, and prototypes of all
-rows beside them.
+rows compared with them.
 
     python benchmarks/table_prediction.py --train 50000 --rows 100000 --features 20
 """

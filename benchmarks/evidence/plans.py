@@ -123,14 +123,16 @@ def full() -> list[Job]:
         ["table", "table-fast", "fixed", "dual", "catboost", "lightgbm", "histgb", "forest", "svm",
          "gaussian-process", "mlp", "neighbours", "xrfm"]
     )  # fmt: skip
+    changed, peers = methods.named(["ablations", "variants"]), methods.named(["peers"])
     jobs = [
+        *plan(sets.TABLES, peers, [0, 1, 2]),
         *plan(sets.STUDY, main, [0]),
         *plan(FAMILY_SETS, main, [0, 1, 2]),
-        *plan(sets.STUDY, methods.named(["ablations", "variants"]), [0]),
+        *plan((*sets.TABLES, *sets.STUDY), changed, [0]),
         *plan(SMALL_SAMPLE_SETS, some, [0, 1, 2]),
         *plan(GROWTH_SETS, some, [0]),
         *plan(ROBUST_SETS, some, [0, 1, 2]),
-        *plan(sets.STUDY, main, None),
-        *plan(sets.STUDY, methods.named(["ablations", "variants"]), [1, 2]),
+        *plan((*sets.TABLES, *sets.STUDY), main, None),
+        *plan((*sets.TABLES, *sets.STUDY), changed, [1, 2]),
     ]
     return list(dict.fromkeys(jobs))

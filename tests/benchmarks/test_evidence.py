@@ -383,6 +383,14 @@ def test_plans_are_small_sets_first_and_seeds_by_size():
     assert {job.method for job in quick} >= {"table", "catboost-native"} and len(quick) > 50
     full = plans.full()
     assert len(full) == len(set(full)) > len(plans.quick()) > 100
+    # Real tables first, with the strongest peers; every ingredient is taken away on all sets.
+    assert full[0] == Job(sets.TABLES[0], "table", 0)
+    every = {*sets.TABLES, *sets.STUDY}
+    for method in ("table", "catboost-native", "autogluon-ten", *ABLATIONS):
+        assert {job.set for job in full if job.method == method} >= every, method
+    for name in every:
+        seeds = {job.seed for job in full if job.set == name and job.method == "table"}
+        assert len(seeds) >= (3 if sets.size_of(name) == "large" else 5)
     assert plans.named_sets(["quick", "iri"])[: len(plans.QUICK_SETS)] == list(plans.QUICK_SETS)
     with pytest.raises(SystemExit, match="families"):
         plans.named_sets(["gen_nothing"])

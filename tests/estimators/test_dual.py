@@ -382,7 +382,7 @@ class TestBadInput:
         [
             ({"multiclass": "pairs"}, "ovo"),
             ({"multiclass": Coding(targets="fish")}, "targets"),
-            ({"multiclass": Coding(threshold="cv")}, "threshold"),
+            ({"multiclass": Coding(threshold="best")}, "threshold"),
             ({"multiclass": Coding(targets=(1.0, -1.0))}, "positive"),
             ({"class_weight": {"maybe": 2.0}}, "maybe"),
             ({"class_weight": {"yes": 0.0}}, "whole class"),

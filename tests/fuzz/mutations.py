@@ -123,7 +123,7 @@ MUTATIONS = (
     ),
     change("best_threshold", "A[1:] + A[:-1]", "A[1:] - A[:-1]", "tuning"),
     change(
-        "FixedSizePoint._judge",
+        "FixedSizePoint._score_models",
         "A / np.where(B > 0, B, 1.0)",
         "A * np.where(B > 0, B, 1.0)",
         "tuning",

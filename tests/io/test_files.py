@@ -49,7 +49,12 @@ def test_the_header_says_everything_but_the_arrays(tmp_path):
     assert header["classes"] == ["high", "low", "middle"]
     assert header["preparation"] == model.preparation_.to_dict()
     assert header["metrics"] == {"accuracy": 0.75, "folds": [1, 2]}
-    assert header["parameters"]["cv"] == {"class": "PositionFolds", "n_folds": 3, "seed": 0}
+    assert header["parameters"]["cv"] == {
+        "class": "PositionFolds",
+        "n_folds": 3,
+        "seed": 0,
+        "numbers": None,
+    }
     assert header["parameters"]["gamma"] == 0.2
     assert header["fitted"]["best_score_"] == model.best_score_
     assert header["fitted"]["n_prototypes_"] == 12

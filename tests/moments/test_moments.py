@@ -39,7 +39,9 @@ def test_every_cell_has_the_moments_of_its_rows(weighted, gamma):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Linear(), Polynomial(2), Laplacian(0.3), Matern(0.3, nu=2.5)], ids=lambda k: k.name
+    "kernel",
+    [Linear(), Polynomial(2, 1.0), Laplacian(0.3), Matern(0.3, nu=2.5)],
+    ids=lambda k: k.name,
 )
 def test_all_kernels(kernel):
     X, Y, s = data(500)

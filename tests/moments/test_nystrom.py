@@ -4,7 +4,8 @@ from tests.oracles import fixed_size as oracle
 
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels import RBF, FunctionKernel, Linear
-from lssvm.solvers.moments import moments, nystrom_map
+from lssvm.solvers import moments
+from lssvm.solvers.moments import nystrom_map
 
 
 def points(m=40, d=3):

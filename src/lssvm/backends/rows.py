@@ -506,7 +506,7 @@ class ScanRows(Training):
     ----------
     blocks : Blocks
     survey : Survey or None, default=None
-        What the first pass has found; None for rows that are only added up.
+        The result of the first pass; None for rows that are only added up.
     sample : Rows or None, default=None
         Some of the rows, in memory.
     table : ClassTable or None, default=None

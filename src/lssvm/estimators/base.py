@@ -448,17 +448,21 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._once("probabilities", "Probabilities", compute)
 
 
-def _class_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
-    return found.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
+def _class_probabilities(
+    probabilities: Probabilities, task: Classes, raw: FloatArray
+) -> FloatArray:
+    return probabilities.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
 
 
-def _log_probabilities(found: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
-    p = _class_probabilities(found, task, raw)
+def _log_probabilities(probabilities: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
+    p = _class_probabilities(probabilities, task, raw)
     return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
-def _class_sets(found: Probabilities, task: Classes, coverage: float, raw: FloatArray) -> BoolArray:
-    return found.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
+def _class_sets(
+    probabilities: Probabilities, task: Classes, coverage: float, raw: FloatArray
+) -> BoolArray:
+    return probabilities.sets(np.asarray(raw, dtype=np.float64), task.decide(raw), coverage)
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):

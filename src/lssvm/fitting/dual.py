@@ -757,7 +757,7 @@ _ACCURATE = 1e-8  # relative residual below which tuning's factorisation also gi
 
 
 class Model(NamedTuple):
-    """A solution: support values (n, k), intercepts (k,), and how they were found."""
+    """A solution: support values (n, k), intercepts (k,), and how they were computed."""
 
     alpha: FloatArray
     b: FloatArray

@@ -128,7 +128,7 @@ def class_counts(whole: list[Moments]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients (m, k) and intercepts (k,), the C of each, and how they were found."""
+    """Coefficients (m, k) and intercepts (k,), the C of each, and how they were computed."""
 
     coef: FloatArray
     intercept: FloatArray
@@ -320,12 +320,12 @@ class FixedDetails:
 
     def reduced(self, form: str, fit: Fit) -> FixedDetails:
         """Return what a file of this form keeps."""
-        light = replace(self, moments=[], map=None, selection=None, kept=None)
+        stripped = replace(self, moments=[], map=None, selection=None, kept=None)
         if form == "support":
-            return replace(light, paths=())
+            return replace(stripped, paths=())
         if fit.task.classes is None and fit.loss == "squared" and self.is_posterior_of_model:
-            return replace(light, moments=self.moments, map=self.map)  # error bars need them
-        return light
+            return replace(stripped, moments=self.moments, map=self.map)  # error bars need them
+        return stripped
 
 
 SAMPLE = 5000
@@ -796,7 +796,7 @@ def _prototype_systems(
 
 
 def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
-    """Return the moments of the folds, on the host, where they are small beside the budget."""
+    """Return the moments of the folds, on the host, where they are small for the budget."""
     size = 8 * basis.Z.shape[0] ** 2 * len(basis.moments.cells)
     if basis.n_folds < 2 or size > KEEP * budget:
         return None

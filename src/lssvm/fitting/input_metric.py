@@ -24,7 +24,7 @@ SHAPES: tuple[Shape, ...] = ("diagonal", "full")
 """Metrics that can be learned."""
 
 IN_FOLDS = 2500
-"""Below as many rows a metric is judged in folds, above on rows that are set aside."""
+"""Below as many rows a metric is scored in folds, above on rows that are set aside."""
 
 _ROUNDS = 4
 _FITTED, _GRADIENTS = 2000, 4000  # rows of a fit, and at which gradients are taken, at most
@@ -75,7 +75,7 @@ def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, s
 
     A round fits a dual model to at most 2,000 rows, at a fixed C and one over the median distance
     for gamma, and averages the outer products of its gradients at no more than 4,000 rows
-    ([Radhakrishnan2024]). The rounds, at most 4, are judged by squared errors of rows that made
+    ([Radhakrishnan2024]). The rounds, at most 4, are scored by squared errors of rows that made
     no gradient: below 2,500 rows in 5 folds with a metric each, above on a quarter of the rows.
     Where the gain is not clear, or with fewer than 50 rows, the inputs stay as they are.
     """
@@ -145,14 +145,14 @@ class _Rounds:
         every = np.arange(n, dtype=np.intp)
         if n >= IN_FOLDS:
             aside = np.flatnonzero(self.group % 4 == 0)
-            losses, metrics = self._judged(np.flatnonzero(self.group % 4 != 0), aside)
+            losses, metrics = self._scored(np.flatnonzero(self.group % 4 != 0), aside)
             return self._scaled(metrics[clearly_best(losses)])
         table: list[list[FloatArray]] = []
         for v in range(N_FOLDS):
             inside = np.flatnonzero(self.group % N_FOLDS == v)
             if not len(inside) or len(inside) == n:
                 return IDENTITY
-            losses, _ = self._judged(np.flatnonzero(self.group % N_FOLDS != v), inside)
+            losses, _ = self._scored(np.flatnonzero(self.group % N_FOLDS != v), inside)
             # a fold that has stopped stays where it was
             table.append([losses[min(r, len(losses) - 1)] for r in range(_ROUNDS + 1)])
         whole = np.array([np.concatenate([fold[r] for fold in table]) for r in range(_ROUNDS + 1)])
@@ -162,13 +162,15 @@ class _Rounds:
             metric = self._next(every, metric, self._fit(every, metric))
         return self._scaled(metric)
 
-    def _judged(self, learn: IntArray, judge: IntArray) -> tuple[FloatArray, list[Metric]]:
+    def _scored(self, learn: IntArray, held_out: IntArray) -> tuple[FloatArray, list[Metric]]:
         """Return the losses of rows set aside after every round, and the metrics of the rounds."""
         metric, metrics, losses = IDENTITY, [], []
         for done in range(_ROUNDS + 1):
             kernel, Z, coef, intercept = model = self._fit(learn, metric)
-            out = self.resources.evaluate(kernel, metric.apply(self.X[judge]), Z, coef, intercept)
-            losses.append(((self.Y[judge] - out) ** 2).sum(axis=1) * self.weight[judge])
+            out = self.resources.evaluate(
+                kernel, metric.apply(self.X[held_out]), Z, coef, intercept
+            )
+            losses.append(((self.Y[held_out] - out) ** 2).sum(axis=1) * self.weight[held_out])
             metrics.append(metric)
             if done and losses[-1].mean() > 0.99 * losses[-2].mean():
                 break

@@ -82,7 +82,7 @@ def alike(values: Iterable[Any]) -> list[IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What tuning has found.
+    """The result of tuning.
 
     Attributes
     ----------
@@ -274,7 +274,7 @@ ARD_KERNELS = ("matern", "rbf")
 
 
 SQUARES = "neg_mean_squared_error"
-"""The scoring by which outputs that are tuned by themselves are judged by their squared errors."""
+"""The scoring by which outputs that are tuned by themselves are scored by their squared errors."""
 
 
 def check_C(C: Any) -> float | None:
@@ -383,7 +383,7 @@ class KernelChoice:
 
     @property
     def asks_ard(self) -> bool:
-        """Whether a width for every feature is to be found."""
+        """Whether a width for every feature is to be learned."""
         return isinstance(self.gamma, str) and self.gamma == "ard"
 
     @property

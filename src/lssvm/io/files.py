@@ -152,10 +152,10 @@ def load(path: Path) -> Any:
     from lssvm.io.records import allowance, decode
     from lssvm.io.schema import Model, StoredPipeline, schema
 
-    found, arrays = read_container(path)
-    header = found.header
+    container, arrays = read_container(path)
+    header = container.header
     try:
-        stored = decode(_tree(header), arrays, schema(), allowance(found.size))
+        stored = decode(_tree(header), arrays, schema(), allowance(container.size))
         inner = stored.model if isinstance(stored, StoredPipeline) else stored
         if not isinstance(inner, Model) or inner.record is None:
             raise ModelFileError("The file holds no estimator that is fitted.")
@@ -167,10 +167,12 @@ def load(path: Path) -> Any:
             return read_pipeline(stored)
         return read_model(inner)
     except ModelFileError as error:
-        raise ModelFileError(f"{found.path} cannot be loaded: {printable(error, 500)}") from error
+        raise ModelFileError(
+            f"{container.path} cannot be loaded: {printable(error, 500)}"
+        ) from error
     except _UNFORESEEN as error:
         raise ModelFileError(
-            f"{found.path} cannot be loaded: what it holds makes no model ({printable(error)})."
+            f"{container.path} cannot be loaded: what it holds makes no model ({printable(error)})."
         ) from error
 
 
@@ -187,7 +189,7 @@ def read_header(path: Path) -> dict[str, Any]:
     dict
         ``format`` (int), ``version`` of the package that wrote it, ``class``, ``keep``,
         ``parameters``, ``left_out`` (parameters that were not stored), ``fitted`` (numbers and
-        texts that the fit has found), ``n_features``, ``feature_names`` (list or None), ``classes``
+        texts of the fit), ``n_features``, ``feature_names`` (list or None), ``classes``
         (list or None), ``preparation`` (dict or None), ``steps`` (of a pipeline, before the
         model), ``metrics``, ``schema_sha256``, ``arrays`` (shape and type by name) and ``size`` in
         bytes.
@@ -215,12 +217,12 @@ def read_header(path: Path) -> dict[str, Any]:
     >>> header["class"], header["fitted"]["C_"], header["metrics"]
     ('LSSVR', 100.0, {'mse': 0.01})
     """
-    with open_container(path) as (found, fetch):
+    with open_container(path) as (container, fetch):
         try:
-            return _described(found, fetch)
+            return _described(container, fetch)
         except _UNFORESEEN as error:
             raise ModelFileError(
-                f"{found.path} cannot be loaded: what its header holds describes no model "
+                f"{container.path} cannot be loaded: what its header holds describes no model "
                 f"({printable(error)})."
             ) from error
 
@@ -250,14 +252,14 @@ def _written(model: object, keep: str) -> Model | StoredPipeline:
 
 
 def _facts(model: object) -> dict[str, Any]:
-    """Return numbers and texts that a fit has found, for people."""
+    """Return numbers and texts of a fit, for people."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     plain = {n: _plain(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
-    header, tree = found.header, _tree(found.header)
+def _described(container: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
+    header, tree = container.header, _tree(container.header)
     model, steps = tree["fields"], None
     if tree["record"] == "StoredPipeline":
         steps = [describe(step) for step in model["steps"]]
@@ -280,8 +282,8 @@ def _described(found: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
         **({} if steps is None else {"steps": steps}),
         "metrics": dict(header["metrics"]),
         "schema_sha256": header["schema_sha256"],
-        "arrays": found.arrays,
-        "size": found.size,
+        "arrays": container.arrays,
+        "size": container.size,
     }
 
 

@@ -17,7 +17,7 @@ from lssvm.kernels import Kernel, Precomputed
 from lssvm.kernels.base import fill_gram
 
 OnIteration: TypeAlias = Callable[[int, float], None] | None
-"""What is told of every iteration, its number and the relative residual; None: nobody."""
+"""Called with the number of every iteration and the relative residual; None: nothing is."""
 
 
 class Status(enum.Enum):
@@ -343,7 +343,7 @@ def relative_residual(
     relative = np.linalg.norm(rest, axis=0) / scale
     if bias:
         # Support values have a unit of their own: their sum is compared with their size, and
-        # counts as much as H beta does beside the targets.
+        # counts as much as H beta does compared with the targets.
         size = np.linalg.norm(u) * np.linalg.norm(beta, axis=0)
         share = np.linalg.norm(H_beta, axis=0) / scale
         relative = np.hypot(relative, share * np.abs(u @ beta) / np.where(size > 0, size, 1.0))

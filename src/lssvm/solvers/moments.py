@@ -898,13 +898,13 @@ def map_outputs(
 
     def work(packet: Packet) -> list[tuple[int, Result]]:
         coef, b = flat[packet.number]
-        found = []
+        results = []
         for span in slices(len(packet.rows.X), BLOCK):
             part = packet.rows.take(span)
             values = (np.asarray(kernel_values(part.X)) @ coef).reshape(-1, *b.shape)
             outputs = np.ascontiguousarray(np.moveaxis(values, 1, 0)) + b[:, None, :]
-            found.append((packet.number, use(packet.number, part, outputs)))
-        return found
+            results.append((packet.number, use(packet.number, part, outputs)))
+        return results
 
-    for found in run_stream(work, route(pieces, len(models)), threads):
-        yield from found
+    for results in run_stream(work, route(pieces, len(models)), threads):
+        yield from results

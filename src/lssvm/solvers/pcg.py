@@ -751,12 +751,12 @@ def _descend(
 
 
 def preconditioner_rows(n: int, m: int, d: int, k: int = 1) -> int:
-    """Return how many rows a preconditioner sees beside the prototypes.
+    """Return how many rows a preconditioner has besides the prototypes.
 
     Four times the number of prototypes as far as that costs no more than 60 iterations, twelve
     times as far as it costs no more than 20, and no more than there are. On 20,000 rows of
     Covertype with m = 1,000 (two widths, C = 1 and 100) the prototypes alone, as in [Rudi2017],
-    took 39 to 130 iterations to a residual of 1e-6, twice as many rows beside them at most 38, four
+    took 39 to 130 iterations to a residual of 1e-6, twice as many rows with them at most 38, four
     times as many at most 29, eight times as many at most 21.
     """
     iteration = n * (d + k + FUNCTION) / max(m, 1)

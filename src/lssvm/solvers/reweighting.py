@@ -44,7 +44,7 @@ def minimise_loss(
     classes: bool = False,
     *,
     tol: float = 1e-6,
-    max_iter: int = 300,
+    max_iter: int = 1000,
 ) -> tuple[Model, FloatArray, int]:
     """Minimise 1/2 w'w + C sum s L(e) by steps of weighted least squares [Suykens2002, eq. (3.51)].
 

@@ -303,7 +303,7 @@ class Pinball(DifferentiableLoss):
     ----------
     quantile : float, default=0.5
         q, between 0 and 1.
-    width : float, default=1e-3
+    width : float, default=1e-2
         Errors below this size have a parabola, which makes the loss differentiable; in units of y.
 
     Examples
@@ -319,7 +319,7 @@ class Pinball(DifferentiableLoss):
     """
 
     quantile: float = 0.5
-    width: float = 1e-3
+    width: float = 1e-2
     for_classes: ClassVar[bool | None] = False
 
     def __post_init__(self) -> None:

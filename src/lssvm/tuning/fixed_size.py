@@ -225,7 +225,7 @@ class FixedSizePoint:
         for part in slices(len(C), step):
             models, squares = self._models_and_errors(C[part], columns)
             errors.append(squares)
-            losses.append(self._judge(models, errors[-1]))
+            losses.append(self._score_models(models, errors[-1]))
         return self._losses(np.concatenate(losses), np.concatenate(errors))
 
     def _models_and_errors(
@@ -238,13 +238,13 @@ class FixedSizePoint:
         squares = [mean_squared_error(test, *m) for test, m in zip(tests, models, strict=True)]
         return models, np.stack(squares, 1)
 
-    def _judge(self, models: list[Expansion], errors: FloatArray) -> FloatArray:
+    def _score_models(self, models: list[Expansion], errors: FloatArray) -> FloatArray:
         """Return the losses (c, v) of the folds' models, or (c, 1) of all rows as one."""
         loss = self.objective.loss
         if isinstance(loss, SquaredError):
             return errors
         if isinstance(loss, RowLoss):
-            sums = self.rows.sums(self._held(models), loss)
+            sums = self.rows.sums(self._held_out(models), loss)
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(np.isfinite(errors), losses, np.inf)
@@ -260,11 +260,11 @@ class FixedSizePoint:
         """Whether all folds get one loss."""
         return pools(self.objective.loss, self.moments.test_rows())
 
-    def _held(self, models: list[Expansion]) -> FoldModels:
+    def _held_out(self, models: list[Expansion]) -> FoldModels:
         return FoldModels(self.kernel, self.Z, models, self.objective.folds)
 
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
-        tested = list(self.rows.outputs(self._held(models)))
+        tested = list(self.rows.outputs(self._held_out(models)))
         if self._pooled:
             outputs, all_targets = zip(*tested, strict=True)
             tested = [(np.concatenate(outputs, axis=1), _joined(all_targets))]
@@ -308,7 +308,7 @@ class FixedSizePoint:
             return self._separate_left_out(groups, grid)
         coef, b, squares = self._choose_all(groups, grid)
         models = [Expansion(coef[v][None], b[v][None]) for v in range(len(coef))]
-        return self._losses(self._judge(models, squares), squares)
+        return self._losses(self._score_models(models, squares), squares)
 
     def _separate_left_out(self, groups: list[IntArray], grid: FloatArray) -> Losses:
         sample = self.rows.sample

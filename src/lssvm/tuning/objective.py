@@ -27,7 +27,7 @@ SCORED_ROWS = 3
 
 
 def pools(loss: Loss, sizes: IntArray) -> bool:
-    """Return whether the rows of all folds are judged as one, instead of fold by fold."""
+    """Return whether the rows of all folds are scored as one, instead of fold by fold."""
     if isinstance(loss, RowLoss):
         return len(sizes) > POOL_ABOVE
     return bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
@@ -106,7 +106,7 @@ class Losses:
     @property
     def mean(self) -> FloatArray:
         """Weighted mean over the folds, shape (c,), to 13 digits: beyond them, equals are equal."""
-        # A plain sum, not a BLAS product: a row's mean must not depend on the rows beside it.
+        # A plain sum, not a BLAS product: a row's mean must not depend on its neighbours.
         mean: FloatArray = (self._weighed * self.weight).sum(axis=1)
         size = np.where(np.isfinite(mean) & (mean != 0), np.abs(mean), 1.0)
         unit = 10.0 ** np.clip(12.0 - np.floor(np.log10(size)), -290.0, 290.0)
@@ -380,7 +380,7 @@ SPECTRAL = ("aic", "bic", "cp", "evidence", "gcv", "rk")
 
 
 CRITERIA = (*SPECTRAL, "press")
-"""What ``scoring`` may name beside scikit-learn's scorers."""
+"""What ``scoring`` may name besides scikit-learn's scorers."""
 
 
 def is_criterion(scoring: Any) -> bool:

@@ -54,7 +54,7 @@ def kernel_and_slope(kernel: Kernel, X: FloatArray, Z: FloatArray) -> tuple[Floa
             return K, -(5.0 / 3.0) * (1.0 + t) * decay
         return K, np.where(t > 1e-12, -decay / np.maximum(t, 1e-12), 0.0)
     raise InvalidInputError(
-        f"The relevance of features is found for the rbf and matern kernels, not for {kernel!r}: "
+        f"The relevance of features is learned for the rbf and matern kernels, not for {kernel!r}: "
         "use one of those, or give gamma as numbers."
     )
 
@@ -331,7 +331,7 @@ DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 500, 2000, 150
 """The search for relevance sees so many distinct rows, and so many prototypes, at most."""
 
 POWERS = (1.0, 0.5)
-"""How far cross-validation may go from one gamma (0) to what the evidence has found (1)."""
+"""How far cross-validation may go from one gamma (0) to the maximum of the evidence (1)."""
 
 
 class Tuned(Protocol):

@@ -522,7 +522,9 @@ class Recorder:
         ).T
         gamma = np.array([np.nan if row.gamma is None else row.gamma for row in rows])
         tied, best = mean, float(np.nanmin(mean))
-        if self._counted_rows is not None:  # rates that cannot be told from the best one equal it
+        if (
+            self._counted_rows is not None
+        ):  # rates that do not differ from the best one by chance equal it
             tied = np.where(mean <= best + chance_band(best, self._counted_rows), best, mean)
         rank = np.empty(len(rows), dtype=np.int32)
         rank[selection_order(tied, tie, C, gamma)] = np.arange(1, len(rows) + 1)

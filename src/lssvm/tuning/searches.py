@@ -236,7 +236,7 @@ class _Line:
         return self._golden(i) if vertex is None else vertex
 
     def _golden(self, i: int) -> float:
-        """Return the golden section of the wider gap beside point ``i``."""
+        """Return the golden section of the wider gap next to point ``i``."""
         u = self._order[i]
         left = u - self._order[i - 1] if i > 0 else 0.0
         right = self._order[i + 1] - u if i + 1 < len(self._order) else 0.0
@@ -511,9 +511,9 @@ class Box:
         losses = self._record.evaluate(stage, gamma, np.array([C]))
         return float(losses.mean[0]), float(losses.tie[0])
 
-    def start(self, found: list[tuple[float, float]]) -> None:
+    def start(self, losses: list[tuple[float, float]]) -> None:
         """Fix the scales of the energy from the starters."""
-        mean, tie = np.array([pair for pair in found if np.isfinite(pair).all()]).reshape(-1, 2).T
+        mean, tie = np.array([pair for pair in losses if np.isfinite(pair).all()]).reshape(-1, 2).T
         if mean.size:
             self.scale = float(np.std(mean)) or float(np.abs(mean).max()) or 1.0
             self._tie_scale = float(np.median(np.abs(tie))) or 1.0

@@ -303,7 +303,7 @@ class SpectralPoint:
 class CodedSquaredError:
     """Mean squared error of problems that are trained on some of the classes.
 
-    A problem is judged by the rows that it has a target for: those where that is not zero.
+    A problem is scored on the rows that it has a target for: those where that is not zero.
     """
 
     def __call__(self, outputs: FloatArray, targets: Targets) -> FloatArray:

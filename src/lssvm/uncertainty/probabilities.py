@@ -298,7 +298,7 @@ PAIR_FLOOR = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """What models said about rows that they had not seen.
+    """Outputs of models for rows that they had not seen.
 
     Attributes
     ----------
@@ -410,12 +410,12 @@ def fit_sharpness(
     w = np.ones(len(labels)) if weight is None else weight
     logs = np.log(np.maximum(probabilities, _TINY))
 
-    said = logs[np.arange(len(logs)), labels]
+    logs_of_labels = logs[np.arange(len(logs)), labels]
 
     def slope(log_t: float) -> float:
         t = float(np.exp(log_t))
         mean = np.sum(softmax(t * logs, axis=1) * logs, axis=1)
-        return log_t + t * float(w @ (mean - said))
+        return log_t + t * float(w @ (mean - logs_of_labels))
 
     limit = float(np.log(8.0))
     if slope(-limit) >= 0.0 or slope(limit) <= 0.0:
