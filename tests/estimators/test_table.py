@@ -65,9 +65,16 @@ class TestRegressor:
         assert regressor.metric_.shape == (3, 3)
 
     def test_intervals_cover(self, regressor):
-        observed = np.sin(2 * new[:, 0]) + 0.1 * rng.normal(size=300)
-        low, high = regressor.predict_interval(new, 0.9).T
-        assert 0.82 < np.mean((low <= observed) & (observed <= high)) < 0.97
+        """Over data sets: that of one of so few rows varies by some hundredths."""
+        inside = []
+        for seed in range(8):
+            own = np.random.default_rng(seed)
+            A = own.normal(size=(1160, 3))
+            t = np.sin(2 * A[:, 0]) + 0.1 * own.normal(size=1160)
+            model = LSSVMRegressor("fast", **ONE).fit(A[:160], t[:160])
+            low, high = model.predict_interval(A[160:], 0.9).T
+            inside.append(np.mean((low <= t[160:]) & (t[160:] <= high)))
+        assert np.mean(inside) == pytest.approx(0.9, abs=0.03)
         with pytest.raises(InvalidInputError, match="coverage"):
             regressor.predict_interval(new, 1.5)
 
