@@ -188,9 +188,10 @@ def data(subject: Subject) -> Section | None:
     record = table_record(subject.model)
     if record is not None and record.context is not None:
         ready = record.context.any_prepared
-        lines = [f"Column {name!r} is dropped: {reason}." for name, reason in ready.dropped.items()]
-        lines += [f"Column {name!r}: {guess}." for name, guess in ready.guesses.items()]
-        subject.notes += lines
+        subject.notes += [
+            f"Column {n!r} is dropped: {reason}." for n, reason in ready.dropped.items()
+        ]
+        subject.notes += [f"Column {n!r}: {guess}." for n, guess in ready.guesses.items()]
     texts = sum(fact.kind == "text" for fact in facts)
     seen = "" if rows.complete else f" (of which {count(len(rows))} were examined)"
     words = (
