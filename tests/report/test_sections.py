@@ -317,3 +317,16 @@ def test_all_coverages_of_a_forecast_are_those_of_its_intervals(monkeypatch):
         ends = model.predict_interval(24, coverage=each.coverage, history=train)
         np.testing.assert_allclose(each.ends, ends[None], rtol=1e-12)
         np.testing.assert_array_equal(each.Y, test[None, :24])
+
+
+def test_dropped_columns_and_guesses_are_notes_of_the_page(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    words = [f"{v:.2f}" if i % 5 else "n/k" for i, v in enumerate(x)]
+    frame = pd.DataFrame({"x": x, "one": "a", "mixed": words})
+    model = LSSVMRegressor("fast").fit(frame, x)
+    facts = write_report(model, tmp_path / "r.html", train=(frame, x), test=(frame, x))
+    assert any(note.startswith("Column 'one' is dropped: ") for note in facts["notes"])
+    assert any(note.startswith("Column 'mixed': ") for note in facts["notes"])
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "one = " not in text  # a column that was dropped adds nothing

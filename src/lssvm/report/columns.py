@@ -57,6 +57,7 @@ from lssvm.report.subject import (
     inner_names,
     prediction_work,
     slow_to_calibrate,
+    table_record,
 )
 
 LEAK = 0.98  # accuracy, or R2, of a single column from which on it is suspected
@@ -184,6 +185,13 @@ def data(subject: Subject) -> Section | None:
             f"The column “{short(name, 40)}” has another value in every row and may only number "
             "the rows: drop it, unless it has a meaning."
         )
+    record = table_record(subject.model)
+    if record is not None and record.context is not None:
+        ready = record.context.any_prepared
+        subject.notes += [
+            f"Column {n!r} is dropped: {reason}." for n, reason in ready.dropped.items()
+        ]
+        subject.notes += [f"Column {n!r}: {guess}." for n, guess in ready.guesses.items()]
     texts = sum(fact.kind == "text" for fact in facts)
     seen = "" if rows.complete else f" (of which {count(len(rows))} were examined)"
     words = (
@@ -368,8 +376,9 @@ def _importance(subject: Subject, found: Importance) -> list[Markup]:
             "were tried."
         )
     rows = [
-        (name, float(mean), f"{number(mean)} ({number(a)} to {number(b)})")
+        (name, float(mean), [number(mean), tag("small", f"{number(a)} to {number(b)}")])
         for name, mean, (a, b) in zip(found.names, found.mean, ends, strict=True)
+        if (a, b) != (0.0, 0.0)  # the model has dropped it
     ]
     rest = len(rows) - SHOWN
     more = f" {rest} more columns matter less." if rest > 0 else ""
@@ -702,6 +711,7 @@ def _table(subject: Subject, found: Explanation, i: int, row: int, name: str) ->
     part = found[i].output(j) if found.values.ndim == 3 else found[i]
     values, errors = sign * part.values[0], part.errors[0]
     order = np.argsort(-np.abs(values), kind="stable")
+    order = order[(values[order] != 0) | (errors[order] != 0)]  # without what the model has dropped
     shown, rest = order[:ROW_COLUMNS], order[ROW_COLUMNS:]
     names = list(part.feature_names)
     if subject.model is not subject.estimator:

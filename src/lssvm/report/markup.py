@@ -271,6 +271,8 @@ def table(
         return tag("th", value, **heading) if heading else tag("td", value)
 
     body = [tag("tr", cell(first, scope="row"), list(map(cell, rest))) for first, *rest in rows]
+    if len(body) > LONG:
+        class_ = f"{class_ or ''} long".strip()
     inner = tag(
         "table",
         tag("caption", caption),
@@ -283,7 +285,8 @@ def table(
     return tag("div", inner, class_="scroll", tabindex="0", **named)
 
 
-Bars = Iterable[tuple[Any, float, str]]
+LONG = 14  # rows from which on a table may be broken between two sheets of paper
+Bars = Iterable[tuple[Any, float, Any]]
 """Names, sizes and what is written behind them."""
 
 
