@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +125,33 @@ class ClassScorer:
         )
         return known.score_by(scorer, classes[self.labels[rows]], self.weight[rows])
 
+    @property
+    def _decides(self) -> bool:
+        """Whether the scorer looks at decisions, and not at probabilities or decision values."""
+        scorer = read_scorer(self.scoring)
+        if scorer is None:
+            return True
+        asked: list[str] = []
+        n = 2 * len(self.task.classes)
+        labels = np.arange(n) % len(self.task.classes)
+        even = np.full((n, len(self.task.classes)), 1.0 / len(self.task.classes))
+
+        def decided() -> AnyArray:
+            asked.append("predict")
+            return self.task.classes[labels]
+
+        known = HeldOut(
+            {
+                "predict": decided,
+                "predict_proba": lambda: even,
+                "decision_function": lambda: even[:, 0] if even.shape[1] == 2 else even,
+            },
+            self.task.classes,
+        )
+        with suppress(ValueError, TypeError):  # scorers with pos_label=1 take class numbers only
+            known.score_by(scorer, self.task.classes[labels], np.ones(n))
+        return bool(asked)
+
     def check(self) -> None:
         """Raise where the scorer cannot score this problem."""
         rows = np.arange(len(self.labels), dtype=np.intp)
@@ -140,12 +168,14 @@ class ClassScorer:
     def decision_shift(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
         """Return what is added to outputs (m, k) so that decisions have the best score, (k,).
 
-        Of two classes the threshold is moved to one of 41 quantiles of the outputs; of several
+        Of two classes the threshold is moved to one of 21 quantiles of the outputs; of several
         classes the logarithms of their shares are taken off the log-odds, in quarters.
         """
         labels, k = self.labels[rows], outputs.shape[1]
+        if not self._decides:
+            return np.zeros(k)
         if k == 1:
-            places = np.quantile(outputs[:, 0], np.linspace(0.0, 1.0, 43)[1:-1])
+            places = np.quantile(outputs[:, 0], np.linspace(0.0, 1.0, 23)[1:-1])
             shifts = [np.zeros(1), *(-np.array([t]) for t in places[np.argsort(np.abs(places))])]
         else:
             share = np.bincount(labels, self.weight[rows], minlength=k) + 1e-9
@@ -226,7 +256,7 @@ class NumberScorer:
         rows = np.arange(len(self.targets), dtype=np.intp)
         try:
             self.score(np.zeros_like(self.targets), rows)
-        except (ValueError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(
                 f"scoring={self.scoring!r} cannot score these targets: {error} Choose another one."
             ) from error

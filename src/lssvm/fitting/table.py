@@ -172,7 +172,7 @@ Stage = Iterator[tuple[Plan, list[Fitted]]]
 def report_end(work: Work, fit: TableFit) -> None:
     """Report the end of a fit."""
     what, spent = "interrupted" if fit.interrupted else "done", work.clock.spent()
-    many = len({(m.configuration, m.rounds) for m in fit.used})  # prototypes are of one of them
+    many = len({m.name for m in fit.used})  # prototypes are of one of them
     text = f"{what}: {many} configuration{'s' if many > 1 else ''}, {spent:.1f} s"
     best = min(work.best, default=None)
     work.callback({"stage": what, "text": text, "best_loss": best, "elapsed": spent})
@@ -198,7 +198,7 @@ def next_map(
     kind, settings = candidate.configuration, work.settings
     raw = work.problem.inputs[kind.inputs][chosen]
     learned = kind.learn_metric(
-        model, metric, settings.engine, raw, at_most=at_most, shape=settings.shape, how=how
+        model, metric, settings.engine.alone(), raw, at_most=at_most, shape=settings.shape, how=how
     )
     some = chosen[:: max(1, len(chosen) // 300)]
     rows = [work.problem.rows(kind.inputs, each, some).X for each in (metric, learned)]
@@ -573,6 +573,7 @@ def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[
 
     def loss_of(chosen: list[Candidate]) -> float:
         outputs = [c.outputs for c in chosen if c.outputs is not None]
+        outputs *= 2 if len(outputs) == 1 else 1  # shrunk as several would be
         stacked = cross_stack(outputs, Y, weight, folds, StackRule(work.loss))
         if work.scorer is not None and work.scorer.chooses:
             return float(work.scorer.loss(stacked, rows))

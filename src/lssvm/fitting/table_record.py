@@ -177,14 +177,19 @@ class Member:
     moments: Moments | None = None
 
     def is_of(self, other: Member) -> bool:
-        """Say whether both have the same configuration and metric, as prototypes and their parts.
+        """Return whether both have the same configuration and map, as prototypes and their leaves.
 
         Parameters
         ----------
         other : Member
             Of the same stack.
         """
-        return (self.configuration, self.rounds) == (other.configuration, other.rounds)
+        return self.name == other.name
+
+    @property
+    def name(self) -> tuple[Configuration, int, bool]:
+        """What tells members of one stack apart, prototypes and their leaves excepted."""
+        return self.configuration, self.rounds, self.metric.warp is not None
 
     def mapped(self, inputs: Mapping[Inputs, FloatArray]) -> FloatArray:
         """Return rows as the kernel sees them.
