@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.oracles import circulant as oracle
+from tests.tuning.criteria import criterion_objective
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm._core.errors import InvalidInputError
@@ -13,7 +14,7 @@ from lssvm.solvers import DualSystem
 from lssvm.tasks import SquaredError
 from lssvm.tuning.fixed_size import FixedSizeObjective
 from lssvm.tuning.objective import Group
-from lssvm.tuning.spectral import FixedCriterionObjective, criterion_objective
+from lssvm.tuning.spectral import FixedCriterionObjective
 
 RNG = np.random.default_rng(2)
 X = RNG.uniform(-2, 2, (30, 2))

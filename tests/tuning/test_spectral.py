@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from tests.oracles import circulant as oracle
 from tests.oracles.dual import rbf, refit_predictions
+from tests.tuning.criteria import criterion_objective
 
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError
@@ -14,7 +15,7 @@ from lssvm.solvers.circulant import Circulant, first_row, lay_rows
 from lssvm.solvers.exact import eigen_state
 from lssvm.tuning import PathSearch
 from lssvm.tuning.objective import Group
-from lssvm.tuning.spectral import SpectralObjective, Spectrum, criterion_objective, noise_variance
+from lssvm.tuning.spectral import SpectralObjective, Spectrum, noise_variance
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-2, 2, (25, 2))

@@ -140,7 +140,7 @@ def demo(
         predict(model, data, Reading(), quiet, wanted)
         if not classes:
             explain_first(model, data, output)
-        output.line(f"open {report} in a browser\n")
+        output.line(f"open {report} in a browser")
 
 
 def explain_first(model: str, data: str, output: Output) -> None:

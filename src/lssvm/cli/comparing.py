@@ -67,13 +67,15 @@ def compare(
     for name, note, model in contenders(classes, n, d, general.seed):
         output.note(f"lssvm: fitting {name}")
         measured.append(_measured(name, note, model, train, held, classes))
+    error = f"test {'error' if classes else 'RMSE'}"
     output.table(
         "The same rows for all; size: our model file, or the pickled model",
-        ["model", "", f"test {'error' if classes else 'RMSE'}", "fit, s", "predict, s", "size, kB"],
+        ["model", "", error, "fit, s", "predict, ms", "size, kB"],
         [
             [
                 *(row["model"], row["note"], percent(row["error"]) if classes else row["error"]),
-                *(row["fit_seconds"], row["predict_seconds"], f"{row['bytes'] / 1024:.0f}"),
+                *(f"{row['fit_seconds']:.1f}", f"{1000.0 * row['predict_seconds']:.1f}"),
+                f"{row['bytes'] / 1024:,.0f}",
             ]
             for row in measured
         ],

@@ -41,7 +41,6 @@ from lssvm.solvers.exact import EigenState, eigen_state
 from lssvm.solvers.moments import Moments
 from lssvm.solvers.primal import primal_system
 from lssvm.tasks import Loss, SquaredError, Targets
-from lssvm.tuning.dual import DualObjective
 from lssvm.tuning.fixed_size import FixedSizeObjective, FixedSizePoint
 from lssvm.tuning.objective import SPECTRAL, Group, Losses
 
@@ -329,23 +328,6 @@ def press_loss(groups: Sequence[Group]) -> Loss:
     """Return the loss of "press"."""
     everyone = all(group.rows is None for group in groups)
     return SquaredError() if everyone else CodedSquaredError()
-
-
-def criterion_objective(
-    scoring: str,
-    kernel: Callable[[float | None], Kernel],
-    system: DualSystem,
-    Y: FloatArray,
-    groups: Sequence[Group],
-    *,
-    positions: bool,
-) -> DualObjective | SpectralObjective:
-    """Return the objective that a criterion's name stands for."""
-    if scoring != "press":
-        return SpectralObjective(scoring, kernel, system, Y, groups)
-    targets = Targets(Y, weight=None if system.root_weight is None else system.root_weight**2)
-    folds, loss = press_folds(system, Y, positions), press_loss(groups)
-    return DualObjective(kernel, system, targets, folds, loss, groups)
 
 
 def fixed_terms(moments: Moments, lam: FloatArray, QB: FloatArray, C: FloatArray) -> Terms:
