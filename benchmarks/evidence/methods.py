@@ -140,8 +140,7 @@ ABLATIONS = (
     "table-without-metric table-without-quantiles table-without-standardised "
     "table-without-gaussian table-without-exponential table-without-laplacian "
     "table-without-prototypes table-without-stacking table-without-ties table-without-rounds "
-    "table-without-warps table-without-stack-loss table-without-text table-without-pairs "
-    "table-without-adaptive-budget"
+    "table-without-warps table-without-log-loss "
 ).split()
 """The model for tables with one ingredient taken away."""
 

@@ -138,7 +138,7 @@ def _kernels(name: str, label: str, settings: str, group: Group, make: Any) -> M
     return Method(name, label, group, "standardised", make, settings)
 
 
-INGREDIENTS = ("ties", "rounds", "warps", "stack-loss", "text", "pairs", "adaptive-budget")
+INGREDIENTS = ("ties", "rounds", "warps", "log-loss")
 """Fields of `TableSettings` that are switched off one at a time, with hyphens."""
 
 METHODS = [

@@ -3,7 +3,8 @@
 ``version_0_2/expected.json`` names for every file the new rows and what the model of version 0.2
 returned for them; the files are of 33 models, one or more of every estimator family and mode.
 Intervals of the one model with weights that keeps its rows are not among them: they are calibrated
-when first asked for, by today's rule for the scale of weights.
+when first asked for, by today's rule for the scale of weights. Nor are intervals of forecasts,
+which count stretches of errors that do not overlap today.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ def rows_of(stored: dict[str, Any] | None) -> Any:
 
 def assert_outputs(model: Any, rows: Any, expected: dict[str, Any], tol: float = 1e-10) -> None:
     for name, wanted in expected.items():
-        if name.startswith("forecast"):
-            forecast, interval = model.forecast(6, rows, return_interval=True)
-            actual = interval if name == "forecast_interval" else forecast
+        if name == "forecast":
+            actual, interval = model.forecast(6, rows, return_interval=True)
+            assert np.all(interval[..., 0] < actual) and np.all(actual < interval[..., 1])
         elif name == "std":
             actual = model.predict(rows, return_std=True)[1]
         elif name == "predict_interval":

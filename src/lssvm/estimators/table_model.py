@@ -722,9 +722,26 @@ def _summary(fit: TableFit, n_rows: int, prepared: PreparedTable) -> str:
     for trial in fit.trials:
         name = str(trial.configuration)
         if trial.rounds:
-            name += f", metric of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
+            what = "warp" if trial.warped else "metric"
+            name += f", {what} of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
         if trial.stage == "prototypes":
             name += ", prototypes"
         share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
-    return "\n".join([*lines, *columns])
+    return "\n".join([*lines, *_spent(fit), *columns])
+
+
+def _spent(fit: TableFit) -> list[str]:
+    """Return what the stages of a fit took, and what the steps that were not taken would gain."""
+    seconds: dict[str, float] = {}
+    for step in fit.spent:
+        if step.taken:
+            seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+    took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
+    lines = [f"Time: {', '.join(took)}."] if took else []
+    for step in fit.spent:
+        if not step.taken and np.isfinite(step.gain):
+            lines.append(
+                f"- not worth its cost: {step.what}, gain {max(step.gain, 0.0):.2%} of the loss."
+            )
+    return lines

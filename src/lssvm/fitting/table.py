@@ -198,7 +198,14 @@ def next_map(
     kind, settings = candidate.configuration, work.settings
     raw = work.problem.inputs[kind.inputs][chosen]
     learned = kind.learn_metric(
-        model, metric, settings.engine.alone(), raw, at_most=at_most, shape=settings.shape, how=how
+        model,
+        metric,
+        settings.engine.alone(),
+        raw,
+        at_most=at_most,
+        shape=settings.shape,
+        how=how,
+        ties=settings.ties,
     )
     some = chosen[:: max(1, len(chosen) // 300)]
     rows = [work.problem.rows(kind.inputs, each, some).X for each in (metric, learned)]
@@ -693,15 +700,12 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     spread = weighted_error(problem.Y, np.broadcast_to(mean, problem.Y.shape), problem.weight)
     spread = spread if spread > 0 else 1.0
     trials = [
-        Trial(c.configuration, c.rounds, relative(F, problem, spread), float(w), c.seconds, c.stage)
+        trial_of(c, relative(F, problem, spread), float(w))
         for c, F, w in zip(candidates, outputs, stack.weights, strict=True)
     ]
     names = {c.name for c in candidates}
     dropped = {c.name: c for c in plan.dropped + plan.candidates if c.name not in names}
-    trials += [
-        Trial(c.configuration, c.rounds, c.error / spread, 0.0, c.seconds, c.stage)
-        for c in dropped.values()
-    ]
+    trials += [trial_of(c, c.error / spread, 0.0) for c in dropped.values()]
     trials.sort(key=lambda t: (-t.weight, t.error))
     part_size = max(model.part_size for c, model, _ in fitted if c.stage != "prototypes")
     return TableFit(
@@ -713,6 +717,12 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         note=plan.note,
         spent=tuple(work.steps),
     )
+
+
+def trial_of(c: Candidate, error: float, weight: float) -> Trial:
+    """Return the line of a candidate in the table of what was tried."""
+    warped = c.metric.warp is not None
+    return Trial(c.configuration, c.rounds, error, weight, c.seconds, c.stage, warped)
 
 
 def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray]) -> Stack:

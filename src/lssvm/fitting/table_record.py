@@ -93,6 +93,7 @@ class Configuration:
         at_most: int,
         shape: Shape | None = None,
         how: str = "metric",
+        ties: bool = True,
     ) -> Metric:
         """Return the metric or warp of the slopes of a model at its own rows.
 
@@ -111,6 +112,8 @@ class Configuration:
         shape : {"diagonal", "full"}, optional
             None: that of the kernel.
         how : {"metric", "warp"}
+        ties : bool, default=True
+            Whether features of few values have one-sided slopes.
 
         Returns
         -------
@@ -123,15 +126,17 @@ class Configuration:
         total = sum(len(leaf.rows.X) for leaf in leaves)
         step = max(1, -(-total // at_most))
         if how == "warp":
-            warp = learn_warp(engine.squared_slopes(leaves, self.distance, metric, step), rows)
+            warp = learn_warp(
+                engine.squared_slopes(leaves, self.distance, metric, step, ties), rows
+            )
             return metric if warp is None else Metric(None, warp)
         if shape == "full" and rows.shape[1] > WIDE:
             k = leaves[0].fit.coef.shape[1]
             step = max(step, -(-total * k // (2 * WIDE)))
-            G = engine.gradient_rows(leaves, self.distance, metric, step)
+            G = engine.gradient_rows(leaves, self.distance, metric, step, ties)
             if len(G) < rows.shape[1]:
                 return replace(low_rank(G), warp=metric.warp)
-        M = engine.outer_product(leaves, self.distance, metric, shape, step)
+        M = engine.outer_product(leaves, self.distance, metric, shape, step, ties)
         return replace(Metric.of(M), warp=metric.warp)
 
 
@@ -294,7 +299,9 @@ class Trial:
     seconds : float
         What it took.
     stage : str
-        The last stage it reached: "screening", "metric" or "all rows".
+        The last stage it reached: "screening", "metric", "all rows" or "prototypes".
+    warped : bool
+        Whether its features are warped.
 
     Examples
     --------
@@ -309,6 +316,7 @@ class Trial:
     weight: float
     seconds: float
     stage: str
+    warped: bool = False
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ class TableSettings:
         Where the rounds begin; without rounds a metric that is given.
     shape : {"diagonal", "full"} or None
         Of learned metrics; None: the Laplacian learns a diagonal, the others a full matrix.
+    ties : bool
+        Whether slopes along features of few values are one-sided.
     warps : bool
         Whether warps of single features are tried.
     log_loss : bool
@@ -111,6 +113,7 @@ class TableSettings:
     rounds: int = 8
     metric: Metric = IDENTITY
     shape: Shape | None = None
+    ties: bool = True
     warps: bool = True
     log_loss: bool = True
     leaf_size: int | None = None

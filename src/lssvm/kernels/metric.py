@@ -272,7 +272,7 @@ def gradient_rows(
     *,
     metric: Metric,
     weight: FloatArray,
-    own: IntArray,
+    own: IntArray | None,
 ) -> FloatArray:
     """Return slopes times the roots of their weights, one row each, so that G^T G is their sum."""
     d = _n_inputs(X, metric)
@@ -289,14 +289,15 @@ def squared_slopes(
     *,
     metric: Metric,
     weight: FloatArray,
-    own: IntArray,
+    own: IntArray | None,
     threads: int = 1,
 ) -> SquaredSlopes:
     """Return squared slopes along the inputs of a metric that maps every feature by itself."""
     n, d = X.shape
 
     def block(part: slice) -> FloatArray:
-        sides = _slopes(kernel, X[part], Z, coef, metric, own[part])
+        rows = None if own is None else own[part]
+        sides = _slopes(kernel, X[part], Z, coef, metric, rows)
         return np.array([(side**2).sum(axis=1) for side in (sides[0], sides[-1])])
 
     rows = _block_rows(coef.shape[1], d, len(Z))

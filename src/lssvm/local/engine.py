@@ -147,7 +147,13 @@ class PartsEngine(Protocol):
         """
 
     def outer_product(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+        self,
+        leaves: Sequence[Leaf],
+        distance: Distance,
+        metric: Metric,
+        shape: Shape,
+        step: int,
+        ties: bool = True,
     ) -> FloatArray:
         """Return the sum over leaves of weighted outer products of slopes.
 
@@ -163,15 +169,27 @@ class PartsEngine(Protocol):
             Whether the whole matrix is wanted, or its diagonal.
         step : int
             Slopes are taken at every step-th row of a leaf.
+        ties : bool, default=True
+            Whether features of few values have one-sided slopes.
         """
 
     def gradient_rows(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+        self,
+        leaves: Sequence[Leaf],
+        distance: Distance,
+        metric: Metric,
+        step: int,
+        ties: bool = True,
     ) -> FloatArray:
         """Return the slopes (r, d) whose outer products `outer_product` adds up."""
 
     def squared_slopes(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+        self,
+        leaves: Sequence[Leaf],
+        distance: Distance,
+        metric: Metric,
+        step: int,
+        ties: bool = True,
     ) -> SquaredSlopes:
         """Return squared slopes along the features, towards both sides, at every step-th row."""
 
@@ -182,38 +200,65 @@ class HostSlopes:
     threads: int = 1
 
     def outer_product(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, shape: Shape, step: int
+        self,
+        leaves: Sequence[Leaf],
+        distance: Distance,
+        metric: Metric,
+        shape: Shape,
+        step: int,
+        ties: bool = True,
     ) -> FloatArray:
         """Return the sum over leaves of their weight times the mean outer product of slopes."""
 
         def work(leaf: Leaf) -> FloatArray:
             kernel, Z, coef, own, weight = _at_rows(leaf, distance, step)
             M = mean_outer_product(
-                kernel, Z[own], Z, coef, metric=metric, shape=shape, weight=weight, own=own
+                kernel,
+                Z[own],
+                Z,
+                coef,
+                metric=metric,
+                shape=shape,
+                weight=weight,
+                own=own if ties else None,
             )
             return np.asarray(leaf.rows.weight.sum() * M)
 
         return np.asarray(np.sum(run_blocks(work, leaves, self.threads), axis=0))
 
     def gradient_rows(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+        self,
+        leaves: Sequence[Leaf],
+        distance: Distance,
+        metric: Metric,
+        step: int,
+        ties: bool = True,
     ) -> FloatArray:
         """Return the slopes (r, d) whose outer products `outer_product` adds up."""
 
         def work(leaf: Leaf) -> FloatArray:
             kernel, Z, coef, own, weight = _at_rows(leaf, distance, step)
-            return gradient_rows(kernel, Z[own], Z, coef, metric=metric, weight=weight, own=own)
+            return gradient_rows(
+                kernel, Z[own], Z, coef, metric=metric, weight=weight, own=own if ties else None
+            )
 
         return np.concatenate(run_blocks(work, leaves, self.threads))
 
     def squared_slopes(
-        self, leaves: Sequence[Leaf], distance: Distance, metric: Metric, step: int
+        self,
+        leaves: Sequence[Leaf],
+        distance: Distance,
+        metric: Metric,
+        step: int,
+        ties: bool = True,
     ) -> SquaredSlopes:
         """Return squared slopes along the features, towards both sides, at every step-th row."""
 
         def work(leaf: Leaf) -> SquaredSlopes:
             kernel, Z, coef, own, weight = _at_rows(leaf, distance, step)
-            return squared_slopes(kernel, Z[own], Z, coef, metric=metric, weight=weight, own=own)
+            return squared_slopes(
+                kernel, Z[own], Z, coef, metric=metric, weight=weight, own=own if ties else None
+            )
 
         return SquaredSlopes.joined(run_blocks(work, leaves, self.threads))
 
