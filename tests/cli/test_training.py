@@ -1,5 +1,6 @@
 """`lssvm train` and `lssvm tune`: what is detected, learned, tested and written."""
 
+import re
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -322,7 +323,9 @@ def test_classes_have_their_share_of_the_rows_held_out_and_rare_ones_are_named(t
     said = good(*words, "--report", tmp_path / "r.html").err
     assert "class 'c' is too rare to be tested (1 row)" in said
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "No row to measure on is of class “c”" in page and "nan" not in page.lower()
+    assert "No test row is of class “c”" in page
+    words = re.sub(r"base64,[^\"]*", "", page)  # letters of an embedded picture mean nothing
+    assert "nan" not in words.lower()
 
 
 def test_groups_are_held_out_whole_and_do_not_count_as_a_column(tmp_path):
