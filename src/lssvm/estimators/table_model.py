@@ -739,9 +739,9 @@ def _spent(fit: TableFit) -> list[str]:
             seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
     took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
     lines = [f"Time: {', '.join(took)}."] if took else []
-    for step in fit.spent:
-        if not step.taken and np.isfinite(step.gain):
-            lines.append(
-                f"- not worth its cost: {step.what}, gain {max(step.gain, 0.0):.2%} of the loss."
-            )
+    lines += [
+        f"- not worth its cost: {step.what}, gain {max(step.gain, 0.0):.2%} of the loss."
+        for step in fit.spent
+        if not step.taken and np.isfinite(step.gain)
+    ]
     return lines
