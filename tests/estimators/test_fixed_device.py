@@ -72,7 +72,7 @@ CASES = {
     "laplacian": (FixedSizeLSSVR(40, kernel="laplacian", cv=4), (X, F)),
     "matern": (FixedSizeLSSVC(40, kernel="matern", cv=4), (X, BINARY)),
     "poly": (FixedSizeLSSVR(40, kernel="poly", gamma=0.3, cv=4), (X, F)),
-    "relevance": (FixedSizeLSSVR(25, gamma="ard", cv=3), (X[:200], F[:200])),
+    "relevance": (FixedSizeLSSVR(25, gamma="ard", cv=3, solver="cholesky"), (X[:200], F[:200])),
     "spfs": (FixedSizeLSSVR(40, gamma=0.5, cv=4, reduction="spfs"), (X, F)),
     "ssd": (FixedSizeLSSVC(40, gamma=0.5, cv=4, reduction="ssd"), (X, BINARY)),
     "sv-l0": (FixedSizeLSSVC(40, gamma=0.5, cv=4, reduction="sv-l0"), (X, BINARY)),

@@ -129,8 +129,9 @@ def test_the_table_model_is_the_same_on_a_device(n):
     place = torch.device("cpu:0")
     host = LSSVMClassifier(**chosen).fit(X, y)
     device = LSSVMClassifier(**chosen, device=place).fit(X, y)
-    np.testing.assert_allclose(device.predict_proba(X[:50]), host.predict_proba(X[:50]), atol=1e-6)
+    tol = {"atol": 1e-4}  # metrics come from drafts, of single precision on the host
+    np.testing.assert_allclose(device.predict_proba(X[:50]), host.predict_proba(X[:50]), **tol)
     z = X[:, 0] + 0.1 * rng.normal(size=n)
     host = LSSVMRegressor(**chosen).fit(X, z)
     device = LSSVMRegressor(**chosen, device=place).fit(X, z)
-    np.testing.assert_allclose(device.predict(X[:50]), host.predict(X[:50]), atol=1e-6)
+    np.testing.assert_allclose(device.predict(X[:50]), host.predict(X[:50]), **tol)
