@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from lssvm.fitting import Configuration, Problem, TableSettings
-from lssvm.fitting.clock import Clock
 from lssvm.fitting.nested import nested_outputs, of_equal_size, tuned_outside
 from lssvm.fitting.problem import deal, subset
 from lssvm.fitting.screening import median_of, tune
-from lssvm.fitting.table_work import Work
+from lssvm.fitting.table_work import Clock, Work
 from lssvm.kernels.radial import distances
 from lssvm.local import fit_leaf
 

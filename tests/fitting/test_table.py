@@ -14,12 +14,11 @@ from lssvm.fitting import (
     TableSettings,
     fit_table,
 )
-from lssvm.fitting.clock import Clock
 from lssvm.fitting.problem import deal, sample_rows
 from lssvm.fitting.stacking import fit_stack
 from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_idle, worth_fitting
 from lssvm.fitting.table_prototypes import expansion
-from lssvm.fitting.table_work import Candidate, Work
+from lssvm.fitting.table_work import Candidate, Clock, Work
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
 from lssvm.kernels.warp import Warp

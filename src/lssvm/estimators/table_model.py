@@ -40,7 +40,6 @@ from lssvm.fitting import (
     TableSettings,
     fit_table,
 )
-from lssvm.fitting.clock import Clock
 from lssvm.fitting.compression import Teacher, compress_table
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.record import Resources
@@ -48,6 +47,7 @@ from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table import SMALL
 from lssvm.fitting.table_prototypes import change_beside
 from lssvm.fitting.table_record import Inputs, Member
+from lssvm.fitting.table_work import Clock
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import mean_outer_product
 from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows

@@ -16,8 +16,8 @@ from lssvm.data.columns import RawColumn, RawTable, read_table
 from lssvm.data.dataset import as_scan
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import TextColumn
+from lssvm.fitting.problem import TableBlock
 from lssvm.fitting.table_record import Inputs
-from lssvm.fitting.table_rows import TableBlock
 
 MANY = 400_000
 """Rows from which on everything but the parts is chosen by a sample."""

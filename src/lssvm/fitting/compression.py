@@ -153,7 +153,7 @@ def compress_table(
     --------
     >>> import numpy as np
     >>> from lssvm.fitting import Problem, TableSettings, fit_table
-    >>> from lssvm.fitting.clock import Clock
+    >>> from lssvm.fitting.table_work import Clock
     >>> from lssvm.fitting.compression import Teacher, compress_table
     >>> X = np.random.default_rng(0).normal(size=(150, 2))
     >>> problem = Problem({"standardised": X}, np.sin(X[:, :1]), np.ones(150))

@@ -15,9 +15,8 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
-from lssvm.fitting.clock import Clock
 from lssvm.fitting.nested import NESTED, nested_outputs
-from lssvm.fitting.problem import Problem, deal, sample_rows, subset
+from lssvm.fitting.problem import AllRows, Problem, deal, sample_rows, subset
 from lssvm.fitting.screening import distinct, median_of, screen
 from lssvm.fitting.stacking import (
     Stack,
@@ -32,12 +31,12 @@ from lssvm.fitting.stacking import (
 from lssvm.fitting.table_large import fit_everything
 from lssvm.fitting.table_prototypes import add_prototypes
 from lssvm.fitting.table_record import Member, TableFit, Trial
-from lssvm.fitting.table_rows import AllRows
 from lssvm.fitting.table_work import (
     FEW,
     N_FOLDS,
     Callback,
     Candidate,
+    Clock,
     Fitted,
     Plan,
     Scorer,

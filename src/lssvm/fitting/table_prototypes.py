@@ -20,8 +20,8 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import NumericalWarning
 from lssvm.data import ArraySource
+from lssvm.fitting.problem import AllRows
 from lssvm.fitting.table_record import Configuration, Member
-from lssvm.fitting.table_rows import AllRows
 from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
 from lssvm.kernels.radial import Distance
