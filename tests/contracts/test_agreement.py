@@ -55,6 +55,8 @@ def test_a_scan_gives_the_model_of_the_array_with_its_folds(case):
     else:
         dealt = replace(case, make=lambda: clone(model).set_params(cv=by_position(model.cv)))
     mine, its = run(case, "scan"), run(dealt, "host")
+    mine.pop("solver_", None)  # arrays may be solved in feature space, to the same numbers
+    its.pop("solver_", None)
     assert differences(mine, its, TOLERANCE, looser) == []
 
 

@@ -36,7 +36,7 @@ def test_strict_arrays_follow_the_setting():
 
 def test_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match=r"lssvm\[gpu\]"):
+    with pytest.raises(MissingDependencyError, match=r"\.\[gpu\]"):
         find_device("cuda", X, dispatch=False)
 
 

@@ -22,7 +22,7 @@ def noise(times, changed, levels):
 @pytest.mark.parametrize("times", [3, 12])
 def test_the_score_of_the_model_for_tables_is_not_that_of_copies(times, changed, levels):
     model = LSSVMRegressor(preset="fast").fit(*noise(times, changed, levels))
-    assert model.best_score_ < 0.1
+    assert model.best_score_ < 0.2  # a leak gives 0.99; single draws of noise are within 0.12 of 0
 
 
 @pytest.mark.parametrize("changed", [0, 1])

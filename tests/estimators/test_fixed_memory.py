@@ -67,7 +67,7 @@ def test_different_rows_are_counted_whatever_is_repeated(n_different, monkeypatc
 
 @pytest.mark.parametrize("kind", [FixedSizeLSSVC, FixedSizeLSSVR])
 def test_many_equal_rows_leave_room_for_other_prototypes(kind, monkeypatch):
-    monkeypatch.setattr("lssvm.fitting.fixed_size.SELECTED_FROM", 300)
+    monkeypatch.setattr("lssvm.fitting.fixed_settings.SELECTED_FROM", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 2))
     X[::4] = 0.0  # their hash is the smallest there is

@@ -268,10 +268,10 @@ def test_equal_values_are_made_once(tmp_path):
     def change(pairs, arrays):
         arrays["t"] = np.full(1000, 97, dtype=np.uint8)
         arrays["t.ends"] = np.arange(1, 1001)
-        pairs["targets"] = [{"texts": "t", "ends": "t.ends", "objects": False}] * 5000
+        pairs["scoring"] = [{"texts": "t", "ends": "t.ends", "objects": False}] * 5000
 
     (tmp_path / "m").write_bytes(edited("fixed", tmp_path / "m", change))
-    found, memory = taken_by(lambda: load(tmp_path / "m").targets)
+    found, memory = taken_by(lambda: load(tmp_path / "m").scoring)
     assert memory < SLACK
     assert len(found) == 5000
     assert all(array is found[0] for array in found)
@@ -327,7 +327,7 @@ def test_deeply_nested_values_are_refused(tmp_path):
     header, arrays = parts(stored("fixed", tmp_path / "m"))
     for depth in (30, 900, 20_000):
         deep = "[" * depth + "]" * depth
-        text = json.dumps(header).replace('["coef0", 1.0]', f'["coef0", {deep}]')
+        text = json.dumps(header).replace('["scoring", null]', f'["scoring", {deep}]')
         assert deep in text
         assert tries(tmp_path / "m", sealed(text, arrays)) is None
 
