@@ -1,7 +1,8 @@
-"""Messy files through train, report, predict and evaluate."""
+"""Messy files through train, report, predict, evaluate and the code of the report."""
 
 from __future__ import annotations
 
+import html
 import json
 
 import numpy as np
@@ -68,6 +69,24 @@ def test_a_messy_file_is_trained_reported_and_predicted(name, tmp_path, monkeypa
     if with_report:
         text = (tmp_path / "r.html").read_text(encoding="utf-8")
         assert all(f"{c}" in text for c in rows.columns if c != "y")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["German dates", "a word for missing", "ordered levels"])
+def test_the_code_of_the_report_of_a_messy_file_gives_the_same_figures(name, tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    rows, words, _ = CASES[name]
+    rows.to_csv("rows.csv", index=False)
+    options = ("-o", "m.lssvm", "--preset", "fast", "--report", "first.html", *words)
+    good("train", "rows.csv", "-t", "y", *options)
+    first = (tmp_path / "first.html").read_text(encoding="utf-8")
+    code = html.unescape(first.split("In Python</h3>")[1].split("<code>")[1].split("</code>")[0])
+    exec(compile(code, "report", "exec"), {})
+    again = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for key in ("figures", "data", "comparison", "columns"):
+        one, other = (p.split(f'id="{key}"')[1].split("</section>")[0] for p in (first, again))
+        assert one == other
 
 
 REPORTED = {"American dates", "German dates", "dates as numbers", "an empty column", "rare classes"}
