@@ -210,6 +210,30 @@ def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert page.text.count("laplacian on standardised, prototypes") == 1
     assert "Prototypes are another model of all rows." in page.text
+    # The tile, the section and the summary count the same.
+    words = "1 configurations (a kernel on one kind of inputs) were tried, and 1 is in the stack"
+    assert words.replace("1 configurations", f"{model.record_.n_tried} configurations") in page.text
+    assert model.summary_.startswith("1 configuration ")
+    tile = page.text.split("Configurations 1 of ")[1]
+    assert tile.startswith(f"{model.record_.n_tried} that were tried")
+
+
+def test_a_warp_is_drawn_where_the_prediction_changes(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 100, 1200), rng.normal(size=(1200, 2))])
+    y = np.tanh((X[:, 0] - 70) / 2) + 0.3 * X[:, 1] + 0.01 * rng.normal(size=1200)
+    asked = {"kernel": "laplacian", "inputs": "standardised", "preset": "fast"}
+    model = LSSVMRegressor(**asked).fit(X, y)
+    assert model.configurations_["warped"][0]
+    some = X[:150], y[:150]
+    facts = write_report(model, tmp_path / "r.html", train=some, test=some)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Where along a column the prediction changes" in text and "of a warp" in text
+    warp = facts["warps"]["x0"]
+    middle = np.convolve(warp["edges"], [0.5, 0.5], "valid")
+    assert abs(middle[np.argmax(warp["slope"])] - 70) < 8
+    assert np.average(warp["slope"], weights=np.diff(warp["edges"])) == pytest.approx(1.0)
 
 
 # -- forecasts -------------------------------------------------------------------------------------

@@ -20,7 +20,10 @@ _GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
 _SVC_ROWS = 20_000
 # Of other libraries: classifier, regressor, and parameters for the seed and for silence.
 _BOOSTING: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    "catboost": ("CatBoostClassifier", "CatBoostRegressor", "random_seed", {"verbose": False}),
+    "catboost": (
+        *("CatBoostClassifier", "CatBoostRegressor", "random_seed"),
+        {"verbose": False, "allow_writing_files": False},  # no folder of logs
+    ),
     "lightgbm": ("LGBMClassifier", "LGBMRegressor", "random_state", {"verbose": -1}),
     "xgboost": ("XGBClassifier", "XGBRegressor", "random_state", {"verbosity": 0}),
 }

@@ -54,7 +54,7 @@ from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
 from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 
-_OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage")
+_OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage", "warped")
 _LOOKED_INTO = 100  # parts whose gradients the importances are made of
 _FEW_ROWS = 2000  # below them systems are too small for several threads of BLAS
 _LOOKED_AT = 600  # rows whose gradients the importances are made of
@@ -110,7 +110,8 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
 
 _ATTRIBUTES = """configurations_ : dict of lists
         What was tried: inputs, kernel, rounds of the metric, out-of-sample error (of the variance),
-        weight in the stack, seconds, the stage it reached. ``pandas.DataFrame`` takes it.
+        weight in the stack, seconds, the stage it reached, whether the metric is a warp.
+        ``pandas.DataFrame`` takes it.
     summary_ : str
         What was chosen, and why.
     best_score_ : float

@@ -454,6 +454,11 @@ class TableFit:
         return [m for m in self.members if not m.beside]
 
     @property
+    def n_tried(self) -> int:
+        """The number of configurations that were tried, without prototypes of the same ones."""
+        return sum(trial.stage != "prototypes" for trial in self.trials)
+
+    @property
     def largest(self) -> Member:
         """The member in parts with the largest weight."""
         return max(self.in_parts, key=lambda m: m.weight)

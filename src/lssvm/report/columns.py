@@ -15,6 +15,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.raw import TextColumn
 from lssvm.explanations import Explanation
+from lssvm.kernels.warp import N_BINS
 from lssvm.plots.base import (
     Predictor,
     WithExplanations,
@@ -544,6 +545,7 @@ def shapes(subject: Subject) -> Section | None:
     first, *rest = [grid for grid in coarse if grid is not None]
     drawn += [_two(subject, rows, [first, other]) for other in rest]
     subject.facts["partial_dependence"] = facts
+    warped = [figure for grid in grids if (figure := _where(subject, grid)) is not None]
     words = (
         f"One column at a time is set to each of its values in {count(len(rows))} training rows, "
         "and the predictions are averaged: the line. The band holds the middle half of the rows. A "
@@ -551,6 +553,13 @@ def shapes(subject: Subject) -> Section | None:
         "with others. Some combinations may never occur in reality."
     )
     body = [why(words), pictures(*drawn)]
+    if warped:
+        told = (
+            "The model has learned a scale for every place of a column, a warp: where it is "
+            "large, small differences of the column matter, and where it is near 0 they do not."
+        )
+        body += [tag("h3", "Where along a column the prediction changes"), why(told)]
+        body.append(pictures(*warped))
     return Section("shapes", "What the leading columns do", "Shapes", body)
 
 
@@ -601,6 +610,35 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
     if grid.text and any(len(str(value)) > NARROW for value in grid.values):
         caption += f" From left: {', '.join(short(value, 20) for value in grid.values)}."
     return figure(chart.svg(), caption, keys if len(lines) > 1 else ())
+
+
+def _where(subject: Subject, grid: Grid) -> Markup | None:
+    """Return how fast the warp of a model for tables runs along a column of numbers."""
+    record = table_record(subject.model)
+    warped = [] if record is None else [m for m in record.used if m.metric.warp is not None]
+    if not warped or grid.text or subject.model is not subject.estimator:
+        return None
+    member, column = max(warped, key=lambda m: m.weight), subject.train.columns()[grid.name]
+    known = as_numbers(column)[np.isfinite(as_numbers(column))]
+    edges = np.unique(np.quantile(known, np.linspace(0.01, 0.99, N_BINS + 1), method="nearest"))
+    rows = subject.train.take(np.zeros(len(edges), dtype=np.intp))
+    given = rows.replaced({grid.name: edges.tolist()}).given(subject.estimator)
+    inputs = member.configuration.inputs
+    ready = fitted_attributes(subject.model)["preparations_"][inputs].transform(given)
+    moves = np.abs(np.diff(member.mapped({inputs: ready}), axis=0)).sum(axis=1)
+    if len(edges) < 3 or not moves.any():
+        return None
+    speed = moves / np.diff(edges) * (edges[-1] - edges[0]) / moves.sum()
+    subject.facts.setdefault("warps", {})[grid.name] = {
+        "edges": edges.tolist(),
+        "slope": speed.tolist(),
+    }
+    name, x, y = short(grid.name, 40), np.repeat(edges, 2)[1:-1], np.repeat(speed, 2)
+    chart = Chart(f"Warp of {name}", x, [0, *y], name, "slope of the warp", y_zero=True)
+    chart.line([edges[0], edges[-1]], [1, 1], "st", dashed=True, width=1.2, opacity=0.5).line(x, y)
+    return figure(
+        chart.svg(), f"Slope of the warp along “{name}”; dashed: the same scale everywhere."
+    )
 
 
 def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> Markup:
@@ -668,6 +706,9 @@ def explained_rows(subject: Subject) -> Section | None:
         + f"; with the mean they add up to the {what}. The wrong rows are those with the highest "
         "probability or the largest error: check their values."
     )
+    record = table_record(subject.model)
+    if subject.classification and record is not None and record.offset.any():
+        words += " Scores are log-odds, before they are calibrated to probabilities."
     return Section("rows", "Why it predicted this", "Rows", [why(words), pictures(*drawn)])
 
 

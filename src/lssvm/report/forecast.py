@@ -54,7 +54,7 @@ INTERVAL_RUNS = 6
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # the last one is judged
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
-TICKS = 4  # dates on an axis
+TICKS = 3  # dates on an axis
 DAY = 86_400_000_000  # microseconds
 DRIFT = "going on in a straight line"
 HELD_OUT = (
@@ -351,7 +351,9 @@ def date_ticks(
     unit: Any = "M" if calendar.months else "D"
     if 0 < calendar.step < DAY:
         unit = "m" if abs(end - first) * calendar.step < 3 * DAY else "D"
-    names = np.datetime_as_string(when, unit=unit).tolist()
+    names = [str(name) for name in np.datetime_as_string(when, unit=unit)]
+    if unit == "m":  # few days: the clock matters, and the year does not
+        names = [name[5:].replace("T", " ") for name in names]
     return list(zip(places.astype(np.float64).tolist(), names, strict=True))
 
 

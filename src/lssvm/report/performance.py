@@ -180,8 +180,8 @@ def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
     what = "Support vectors" if kept is None else kept[0].capitalize()
     size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
     if record is not None:
-        what, size = "Configurations", count(len(record.used))
-        rows = f"of {count(len(record.trials))} that were tried"
+        what, size = "Configurations", count(len(record.in_parts))
+        rows = f"of {count(record.n_tried)} that were tried"
     return tiles([*((m.name, shown(m), span(m)) for m in measures), (what, size, rows)])
 
 
@@ -437,7 +437,7 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     for heights, colour in zip(bars, colours, strict=True):
         often.bars(edges, heights, colour, 0.6)
     keys = [(f"{colour} square", name) for colour, name in zip(colours, names, strict=True)]
-    words = f"{title}, by true class."
+    words = f"{title}, {'by true class' if two else 'right and wrong'}."
     return [figure(chart.svg(), caption), figure(often.svg(), words, keys)]
 
 

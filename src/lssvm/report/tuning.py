@@ -40,6 +40,7 @@ from lssvm.report.subject import (
     search_facts,
     sparsity_path,
     support_size,
+    table_record,
 )
 
 SMALL = 0.1  # part of the loss that a gain has to be below to be none
@@ -84,22 +85,26 @@ def tuning(subject: Subject) -> Section | None:
 
 def configurations(subject: Subject) -> Section | None:
     """Return the section of the configurations of a model for tables; None for other models."""
-    tried = fitted_attributes(subject.model).get("configurations_")
-    if tried is None:
+    tried, record = (
+        fitted_attributes(subject.model).get("configurations_"),
+        table_record(subject.model),
+    )
+    if tried is None or record is None:
         return None
-    keys = ("kernel", "inputs", "rounds", "error", "weight", "seconds", "stage")
+    keys = ("kernel", "inputs", "rounds", "error", "weight", "seconds", "stage", "warped")
     lines = sorted(zip(*(tried[key] for key in keys), strict=True), key=lambda line: -line[4])
     subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
     rows = []
-    for kernel, inputs, rounds, error, weight, seconds, stage in lines:
+    for kernel, inputs, rounds, error, weight, seconds, stage, warped in lines:
         share = number(weight) if weight > 0 else f"dropped after {stage}"
         metric = f"{rounds} round{'s' if rounds > 1 else ''}" if rounds else "none"
+        metric += " of a warp" if warped else ""
         known = percent(1.0 - error) if error < 1.0 else UNKNOWN
         name = f"{kernel} on {inputs}" + (", prototypes" if stage == "prototypes" else "")
         rows.append([name, share, known, metric, duration(seconds)])
-    used = sum(line[4] > 0 for line in lines)
+    used = len(record.in_parts)
     words = (
-        f"{count(len(lines))} configurations (a kernel on one kind of inputs) were tried, and "
+        f"{count(record.n_tried)} configurations (a kernel on one kind of inputs) were tried, and "
         f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The parts "
         f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
         + ("Prototypes are another model of all rows. " if "prototypes" in tried["stage"] else "")
