@@ -111,7 +111,9 @@ def test_compare_takes_the_boosting_that_is_installed(here, monkeypatch, target)
 
     def boosting(kind):
         class Boosting:
-            def __init__(self, random_state=None, random_seed=None, verbose=0, verbosity=0):
+            def __init__(self, random_state=None, verbose=0, verbosity=0, **of_catboost):
+                if of_catboost:  # which else leaves a folder where it runs
+                    assert of_catboost == {"random_seed": 0, "allow_writing_files": False}
                 self.inner = kind(max_iter=5)
 
             def fit(self, X, y):
