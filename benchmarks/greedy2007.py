@@ -60,6 +60,8 @@ PLAN: dict[str, dict[str, tuple[int, ...]]] = {
         "SVS": (2,),
         "KMP": (3,),
         "SGGP": (3,),
+        "KMP 200": (3,),
+        "SGGP 200": (3,),
     },
     "ringnorm": {
         "SVC": printed.POWERS,
@@ -85,7 +87,13 @@ PLAN: dict[str, dict[str, tuple[int, ...]]] = {
         **dict.fromkeys(VARIED, (FIGURES["lan"],)),
     },
     "mnist1": {"SVC": SOME, "FSALS": SOME, "PFSALS": printed.POWERS, "PFSALS 0.4": SOME},
-    "mnist": {"PFSALS": printed.POWERS, "FSALS": (2,), "SVC": (2,), "PFSALS 0.6": (2,)},
+    "mnist": {
+        "PFSALS": printed.POWERS,
+        "FSALS": (2,),
+        "SVC": (2,),
+        "PFSALS 0.6": (2,),
+        "PFSALS 0.4": (2,),
+    },
 }
 
 
@@ -184,8 +192,11 @@ def make(method: str, power: int, task: Task, budget: str) -> Any:
     if method.startswith("PFSALS"):
         epsilon = float(method.split()[1]) if " " in method else 0.5
         return GreedyLSSVC(C, candidates=146, epsilon=epsilon, **greedy)
-    if method in ("KMP", "SGGP"):
-        options = {"criterion": method.lower(), "prefit": method == "SGGP", "epsilon": 0.0}
+    if method.startswith(("KMP", "SGGP")) and not method.endswith(" tuned"):
+        kind, _, size = method.partition(" ")
+        options = {"criterion": kind.lower(), "prefit": kind == "SGGP", "epsilon": 0.0}
+        if size:
+            options["max_support"] = int(size)  # of every class
         return GreedyLSSVC(C, candidates=146, validation_fraction=0.2, **options, **greedy)
     if method.endswith(" tuned"):  # all free parameters by tenfold cross-validation
         kind = method.split()[0]

@@ -16,6 +16,7 @@ from benchmarks.study import printed_2010 as printed
 from benchmarks.study import records
 from benchmarks.study.methods_2010 import SEARCH_SETS, SVM_ROWS, TUNING_ROWS
 from benchmarks.study.printed_2010 import Figure
+from benchmarks.study.timing_2010 import ROUTES
 from benchmarks.tables_chapter3 import NOT_RUN, Results, head, row, values
 
 Array = NDArray[np.float64]
@@ -133,12 +134,13 @@ def timings(results: Results, name: str, table: dict[int, dict[str, Any]]) -> li
     lines = head(["prototypes", "cross-validation", *(f"{v} folds" for v in printed.FOLDS)])
     for m, rows in table.items():
         measured = {}
-        for route, times in rows.items():
+        for route in ROUTES:
             found = [
                 values(results, name, f"{route} cv, m={m}, v={v}", "cpu_seconds")
                 for v in printed.FOLDS
             ]
             measured[route] = np.array([part.min() if len(part) else np.nan for part in found])
+        for route, times in rows.items():
             cells = [NOT_RUN if np.isnan(t) else f"{t:.3g}" for t in measured[route]]
             lines.append(row([str(m), f"**{route}**", *cells]))
             lines.append(row(["", "_printed_", *(f"_{t:g}_" for t in times)]))
@@ -148,6 +150,11 @@ def timings(results: Results, name: str, table: dict[int, dict[str, Any]]) -> li
         )
         paper = np.array(rows["simple"]) / np.array(rows["optimized"])
         lines.append(row(["", "_printed_", *(f"_{r:.1f}_" for r in paper)]))
+        for route in ("algorithm 3", "features"):
+            ratio = measured["simple"] / measured[route]
+            if not np.isnan(ratio).all():
+                cells = [NOT_RUN if np.isnan(r) else f"{r:.1f}" for r in ratio]
+                lines.append(row([str(m), f"ratio, {route}", *cells]))
     return lines
 
 

@@ -35,7 +35,50 @@ Printed versions by name
 ------------------------
 
 Where the default is another way, or the paper leaves a choice open, these options give the printed
-model. C is the papers' gamma, and gamma is 1/sigma^2.
+model. C is the papers' gamma, and gamma is 1/sigma^2. The whole methods by one name:
+
+.. code-block:: python
+
+   import numpy as np
+   from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, LSSVC, LSSVR, scan
+   from lssvm.codes import Coding
+   from lssvm.prototypes import RenyiEntropy, renyi_entropy
+   from lssvm.solvers import Logistic, Pinball
+
+   rng = np.random.default_rng(0)
+   X = rng.normal(size=(60, 2))
+   y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, "a", "b")
+   methods = [
+       LSSVC.suykens2002(),
+       GreedyLSSVC.jiao2007(sampled=True),
+       FixedSizeLSSVC.debrabanter2010(12),
+       LSSVC.ding2011(),
+       FixedSizeLSSVC.mall2014("ssd-printed", "2 sqrt(n)"),
+   ]
+   scores = [method.fit(X, y).score(X, y) for method in methods]
+
+Parts of them are options of any model: the order of the entropy (1 is Shannon's) and the printed
+bandwidth, a threshold, a loss, a criterion:
+
+.. code-block:: python
+
+   entropy = renyi_entropy(X[:12], np.array([0.5, 0.5]), order=1)
+   selection = RenyiEntropy("random", "plug-in", order=1)
+   FixedSizeLSSVC(12, selection=selection, scoring="bic").fit(X, y)
+   LSSVC("cv", gamma="cv", scoring="aic").fit(X, y)
+   LSSVC(multiclass=Coding(targets="fisher", threshold="midpoint")).fit(X, y)
+   LSSVC(multiclass=Coding(loss=Logistic(), calibration=None)).fit(X, y)
+   LSSVR(loss=Pinball(0.9)).fit(X, X[:, 0])
+
+Algorithm 4 of 2010 on a file, with the last 20 rows, or another file, for validation:
+
+.. code-block:: python
+
+   rows = np.column_stack([X, np.sin(X[:, 0])])
+   np.savetxt("all.csv", rows, delimiter=",", header="a,b,y", comments="")
+   np.savetxt("valid.csv", rows[40:], delimiter=",", header="a,b,y", comments="")
+   FixedSizeLSSVR(12, cv=range(40, 60)).fit(scan("all.csv", target="y"))
+   FixedSizeLSSVR(12, cv=scan("valid.csv", target="y")).fit(scan("all.csv", target="y"))
 
 """
 

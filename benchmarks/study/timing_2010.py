@@ -1,6 +1,8 @@
 """One cross-validation at fixed parameters: the simple implementation against algorithm 3."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,32 +17,63 @@ def _rbf(X: Array, Z: Array, gamma: float) -> Array:
     return np.asarray(np.exp(-gamma * np.maximum(squares, 0.0)))
 
 
+def _map(Z: Array, gamma: float) -> Array:
+    values, vectors = eigh(_rbf(Z, Z, gamma))
+    keep = values > 1e-10 * values[-1]
+    return np.asarray(vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def _features(X: Array, Z: Array, T: Array, gamma: float) -> Array:
+    return np.column_stack([_rbf(X, Z, gamma) @ T, np.ones(len(X))])
+
+
+def _ridge(q: int, C: float) -> Array:
+    return np.diag(np.r_[np.full(q - 1, 1.0 / C), 0.0])
+
+
 def simple_cv(
     X: Array, y: Array, Z: Array, folds: list[NDArray[np.intp]], C: float, gamma: float
 ) -> float:
-    """Return the cross-validated mean squared error; features and system anew for every fold.
+    """Return the cross-validated mean squared error; features and system again for every fold.
 
     What [DeBrabanter2010, section 7.1] calls the simple implementation, in plain NumPy.
     """
     total = 0.0
     for test in folds:
         train = np.setdiff1d(np.arange(len(y)), test)
-        values, vectors = eigh(_rbf(Z, Z, gamma))
-        keep = values > 1e-10 * values[-1]
-        T = vectors[:, keep] / np.sqrt(values[keep])
-        features = np.column_stack([_rbf(X[train], Z, gamma) @ T, np.ones(len(train))])
-        ridge = np.full(features.shape[1], 1.0 / C)
-        ridge[-1] = 0.0
-        w = solve(features.T @ features + np.diag(ridge), features.T @ y[train], assume_a="pos")
-        errors = y[test] - np.column_stack([_rbf(X[test], Z, gamma) @ T, np.ones(len(test))]) @ w
+        T = _map(Z, gamma)
+        F = _features(X[train], Z, T, gamma)
+        w = solve(F.T @ F + _ridge(F.shape[1], C), F.T @ y[train], assume_a="pos")
+        errors = y[test] - _features(X[test], Z, T, gamma) @ w
+        total += float(errors @ errors)
+    return total / len(y)
+
+
+def printed_cv(
+    X: Array, y: Array, Z: Array, folds: list[NDArray[np.intp]], C: float, gamma: float
+) -> float:
+    """Return the same number by algorithm 3 in plain NumPy: one C, the fold subtracted."""
+    F = _features(X, Z, _map(Z, gamma), gamma)
+    A, c = F.T @ F + _ridge(F.shape[1], C), F.T @ y
+    total = 0.0
+    for test in folds:
+        part = F[test]
+        w = solve(A - part.T @ part, c - part.T @ y[test], assume_a="pos")
+        errors = y[test] - part @ w
         total += float(errors @ errors)
     return total / len(y)
 
 
 def fast_cv(
-    X: Array, y: Array, Z: Array, folds: list[NDArray[np.intp]], C: float, gamma: float
+    X: Array,
+    y: Array,
+    Z: Array,
+    folds: list[NDArray[np.intp]],
+    C: float,
+    gamma: float,
+    by_features: bool = False,
 ) -> float:
-    """Return the same number from the moments of the folds, one thread."""
+    """Return the same number from the moments, or the QR factors, of the folds, one thread."""
     from lssvm.backends.rows import Rows
     from lssvm.data.folds import Folds
     from lssvm.kernels import RBF
@@ -48,11 +81,18 @@ def fast_cv(
     from lssvm.tuning.fixed_size import FixedSizeObjective
 
     Y = y[:, None]
-    objective = FixedSizeObjective(RBF, Rows(X, Y), Z, Folds(folds), SquaredError())
+    objective = FixedSizeObjective(
+        RBF, Rows(X, Y), Z, Folds(folds), SquaredError(), by_features=by_features
+    )
     return float(objective.at(gamma).losses(np.array([C])).mean[0])
 
 
-ROUTES = {"simple": simple_cv, "optimized": fast_cv}
+ROUTES: dict[str, Callable[..., float]] = {
+    "simple": simple_cv,
+    "optimized": fast_cv,
+    "algorithm 3": printed_cv,
+    "features": partial(fast_cv, by_features=True),
+}
 
 
 def measure_cv(

@@ -305,6 +305,13 @@ def test_figures_of_the_chapter_show_what_its_text_states(tmp_path):
     half, kept = models[1]
     far = np.abs(half.decision_function(figures_chapter3.normals()[0][kept]))
     assert far.min() < 0.1 and far.max() > 1.05  # close to and far from the boundary
+    clean, noisy = ([m for m, _ in figures_chapter3.pruned_sinc(n)] for n in (0.0, 0.1))
+    few = [figures_chapter3.sinc_error(models[2]) for models in (clean, noisy)]
+    assert few[0] < 0.002 and few[1] > 5 * figures_chapter3.sinc_error(noisy[1])
+    model, machine = figures_chapter3.fit_ripley(*figures_chapter3.normals(60))
+    assert len(model.support_) == 120 > 2 * len(machine.support_)
     pytest.importorskip("matplotlib")
     figures_chapter3.main(["--out", str(tmp_path)])
     assert (tmp_path / "figure3.11_2002.png").stat().st_size > 1000
+    assert (tmp_path / "figures3.9and3.10_2002.png").stat().st_size > 1000
+    assert len(figures_chapter3.draw_ripley(*figures_chapter3.normals(30)).axes) == 3

@@ -9,6 +9,7 @@ from typing import Any
 NEEDS = {
     "model_files": ("rich", "sklearn.callback"),
     "onnx": ("onnxruntime", "skl2onnx"),
+    "papers": ("pyarrow",),
     "preparation": ("pandas",),
     "quickstart": ("pandas", "pyarrow"),
     "report": ("pandas",),
