@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from lssvm._core.text import printable
+from lssvm._core.errors import printable
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from lssvm.explanations import (
     Effort,
     Expansion,
     Term,
+    expansion,
     factor_exponents,
     shapley_values,
 )
-from lssvm.explanations import product as product_module
-from lssvm.explanations.product import product_values
+from lssvm.explanations.expansion import product_values
 from lssvm.kernels import RBF, Exponential, Laplacian, Linear, Metric, NonStationary, Precomputed
 from tests.oracles.shapley import interactions, shapley
 
@@ -149,9 +149,9 @@ def test_threads_and_blocks_do_not_change_the_values(monkeypatch):
     one = shapley_values(terms)
     two = shapley_values(terms, effort=Effort(threads=3))
     np.testing.assert_array_equal(one.values, two.values)
-    monkeypatch.setattr(product_module, "_ROOM", 64)
-    monkeypatch.setattr(product_module, "_WIDTH", 70)
-    monkeypatch.setattr(product_module, "_CHUNK", 4)
+    monkeypatch.setattr(expansion, "_ROOM", 64)
+    monkeypatch.setattr(expansion, "_WIDTH", 70)
+    monkeypatch.setattr(expansion, "_CHUNK", 4)
     np.testing.assert_allclose(shapley_values(terms).values, one.values, atol=1e-13)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lssvm.explanations.product import n_nodes, rule
+from lssvm.explanations.expansion import n_nodes, rule
 
 
 def exact_integral(h):

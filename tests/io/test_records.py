@@ -17,8 +17,8 @@ from scipy import sparse
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm.io.checks import check_order, check_positive, check_range, check_shapes
 from lssvm.io.container import DTYPES
+from lssvm.io.models import check_order, check_positive, check_range, check_shapes
 from lssvm.io.records import NotStorable, Record, allowance, decode, encode
 
 ROOM = 10**6

@@ -20,8 +20,8 @@ from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm._core.errors import InvalidInputError
 from lssvm.fitting.record import FORMS
 from lssvm.io import read_header
-from lssvm.io.checks import is_zone
 from lssvm.io.files import schema_hash
+from lssvm.io.models import is_zone
 
 pytestmark = pytest.mark.usefixtures("without_nested_folds")
 

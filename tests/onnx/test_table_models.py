@@ -14,7 +14,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Metric
 from lssvm.local import grow_tree
 from lssvm.onnx import to_onnx
-from lssvm.onnx.expansions import tree_paths
+from lssvm.onnx.models import tree_paths
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2560, 3))

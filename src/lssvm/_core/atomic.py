@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import ModuleType
 
-from lssvm._core.errors import InvalidInputError
-from lssvm._core.text import printable
+from lssvm._core.errors import InvalidInputError, printable
 
 fcntl: ModuleType | None
 try:

@@ -22,6 +22,18 @@ def is_foreign(array: Any) -> bool:
     return not (compat.is_dask_array(array) or compat.is_pydata_sparse_array(array))
 
 
+def on_host(value: Any) -> Any:
+    """Return an array of another library as one of NumPy, and all else as it is."""
+    return to_numpy(value) if is_foreign(value) else value
+
+
+def same_place(one: Any, other: Any) -> bool:
+    """Say whether two arrays are both on the host, or of one library and on one device."""
+    if not (is_foreign(one) and is_foreign(other)):
+        return not (is_foreign(one) or is_foreign(other))
+    return get_namespace(one) is get_namespace(other) and bool(device(one) == device(other))
+
+
 @dataclass(frozen=True, eq=False)
 class Device:
     """An array library and a device of it.
@@ -187,3 +199,14 @@ class Halving:
                 self.rows, self.halved = self.rows // 2, self.halved + 1
                 continue
             start = block.stop
+
+
+def like(result: Any, X: Array | None) -> Any:
+    """Return numbers in the namespace and on the device of ``X``; what else there is as it is."""
+    if not is_foreign(X):
+        return result
+    if isinstance(result, tuple):
+        return tuple(like(part, X) for part in result)
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
+        return result
+    return Device(get_namespace(X), device(X)).put(result)

@@ -21,7 +21,7 @@ from lssvm._core.device import Device, Halving, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import FoldModels, Named, Result
 from lssvm.data.folds import Folds
-from lssvm.data.source import LookedUp
+from lssvm.data.raw import LookedUp
 from lssvm.kernels import Kernel
 from lssvm.kernels.factory import FunctionKernel, Precomputed
 from lssvm.solvers.moments import Cells, Moments

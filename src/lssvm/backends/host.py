@@ -12,7 +12,7 @@ from lssvm._core.arrays import Array, FloatArray, IntArray, float_rows, get_name
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout
-from lssvm.data.source import ArraySource
+from lssvm.data.raw import ArraySource
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.solvers.moments import Cells, Moments, accumulate

@@ -30,9 +30,8 @@ from lssvm.backends.device import Torch
 from lssvm.backends.host import CHUNK, AnyFolds, Backend, FoldModels, Host, Named, row_block
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.data.prepare import Preparation, Survey
-from lssvm.data.raw import RawBlock, check_rows, plain_features
+from lssvm.data.raw import LookedUp, RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.data.source import LookedUp
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import resolve_gamma

@@ -11,8 +11,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from lssvm._core.errors import InvalidInputError, LSSVMError
-from lssvm._core.text import printable
+from lssvm._core.errors import InvalidInputError, LSSVMError, printable
 from lssvm._core.version import __version__
 from lssvm.cli.comparing import compare
 from lssvm.cli.console import LONGEST, Output, shown, table_writer

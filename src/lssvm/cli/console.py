@@ -14,9 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lssvm._core.errors import Stopped
+from lssvm._core.errors import Stopped, printable
 from lssvm._core.progress import listening
-from lssvm._core.text import printable
 
 LONGEST = 10_000  # letters of a line
 

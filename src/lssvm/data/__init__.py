@@ -2,8 +2,8 @@
 
 from lssvm.data.csv_files import CsvOptions
 from lssvm.data.prepare import Preparation
+from lssvm.data.raw import ArraySource, Block, LookedUp, RowSource
 from lssvm.data.scanning import Scan, scan
-from lssvm.data.source import ArraySource, Block, LookedUp, RowSource
 
 __all__ = [
     "ArraySource",

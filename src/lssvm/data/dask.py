@@ -28,8 +28,15 @@ from lssvm.data.cluster import (
     need_dask,
     task_resources,
 )
-from lssvm.data.frames import FrameReader, frame_numbers, frame_target, kind_of_values, raw_block
-from lssvm.data.plain import ArrayReader, LibsvmReader
+from lssvm.data.plain import (
+    ArrayReader,
+    FrameReader,
+    LibsvmReader,
+    frame_numbers,
+    frame_target,
+    kind_of_values,
+    raw_block,
+)
 from lssvm.data.raw import RawBlock, Reader, Schema, stacked
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from lssvm._core.arrays import Array, compat, is_dask, to_numpy
-from lssvm._core.device import is_foreign
+from lssvm._core.arrays import Array, compat, is_dask
+from lssvm._core.device import is_foreign, on_host
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.dask import array_reader, frame_reader
+from lssvm.data.raw import is_source
 from lssvm.data.scanning import Scan, scan
-from lssvm.data.source import is_source
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,7 @@ class Arrays:
 
     def on_host(self) -> tuple[Any, Any, Any]:
         """Return X, y and the weights in main memory."""
-        given = (self.X, self.y, self.sample_weight)
-        x, y, weight = (to_numpy(value) if is_foreign(value) else value for value in given)
-        return x, y, weight
+        return on_host(self.X), on_host(self.y), on_host(self.sample_weight)
 
 
 Dataset: TypeAlias = Arrays | Scan

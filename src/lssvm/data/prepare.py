@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import hash_positions
-from lssvm.data.frames import raw_block
+from lssvm.data.plain import raw_block
 from lssvm.data.raw import RawBlock, Schema, check_rows
 
 

@@ -25,17 +25,17 @@ from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
 from lssvm.data.dask import DaskReader, files_reader, frame_reader
 from lssvm.data.dask import array_reader as dask_array_reader
-from lssvm.data.frames import FrameReader, is_frame
 from lssvm.data.plain import (
     ArrayReader,
     FileStamps,
+    FrameReader,
     LibsvmReader,
     SourceReader,
     Watch,
     changed_file,
+    is_frame,
 )
-from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, rechunk
-from lssvm.data.source import is_source
+from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, is_source, rechunk
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight")
 _ARRAY = (".npy",)

@@ -14,14 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray, OnEvent
-from lssvm._core.device import is_foreign
+from lssvm._core.device import like
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
 from lssvm.codes import Coding
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
-from lssvm.estimators.inputs import Inputs, like
+from lssvm.estimators.inputs import Inputs
 from lssvm.estimators.opening import open_given
 from lssvm.explanations import Explanation
 from lssvm.fitting.record import (
@@ -220,8 +220,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name, value in published.items():
             if value is None and name in ("cv_results_", "tuning_result_"):
                 continue
-            keep = namespace_of is None or name == "classes_"
-            setattr(self, name, value if keep else like(value, namespace_of))
+            setattr(self, name, value if name == "classes_" else like(value, namespace_of))
         self._cache: dict[str, Any] = {}
         self.record_ = fit  # last: from here on the model is fitted
         return self
@@ -288,7 +287,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         Interventional Shapley values ([Janzing2020]_), averaged over the background rows. Exact for
         the kernels "rbf" and "laplacian", with one gamma or one for every feature, for "linear" and
         "nonstationary": n B m triples of rows, background rows and support vectors cost O(d^1.5) to
-        O(d^2) each (`lssvm.explanations.product`). Other kernels, and decision values that count
+        O(d^2) each (`lssvm.explanations.expansion`). Other kernels, and decision values that count
         votes, are sampled by orders of the columns (`lssvm.explanations.expansion`); ``errors`` of
         the result are their standard errors.
 
@@ -544,7 +543,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if self._task.single:
             return float(noise[0])
         published = self.dual_coef_
-        return like(noise, published) if is_foreign(published) else noise
+        return like(noise, published)
 
     def _variance(self, X: Any, *, noise: bool) -> FloatArray:
         """Return the variance of the function, or of a new observation, shape (n, k)."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespace, to_numpy
+from lssvm._core.arrays import AnyArray, Array, FloatArray
 from lssvm._core.blocks import require, run_stream, slices
-from lssvm._core.device import Device, is_foreign
+from lssvm._core.device import like, on_host
 from lssvm.backends.host import Backend
 from lssvm.data.arrow import write_table
 from lssvm.data.prepare import Preparation
@@ -85,7 +85,7 @@ class ArrayInputs(Inputs):
 
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric."""
-        return to_numpy(self.X) if is_foreign(self.X) else self.X
+        return on_host(self.X)
 
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
@@ -98,7 +98,7 @@ class ArrayInputs(Inputs):
 
     def give(self, array: Any) -> Any:
         """Return an array in the namespace and on the device of the caller's rows."""
-        return array if self.namespace_of is None else like(array, self.namespace_of)
+        return like(array, self.namespace_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,15 +176,6 @@ def _finished(finish: Finish, blocks: Iterable[tuple[RawBlock, FloatArray]]) -> 
 def stripped(fit: Fit) -> Fit:
     """Return the record without what outputs do not need, to send it to workers."""
     return replace(fit, calibration=None, tuning=None, details=None)  # type: ignore[arg-type]
-
-
-def like(result: Any, X: Array) -> Any:
-    """Return numbers in the namespace and on the device of ``X``; what else there is as it is."""
-    if isinstance(result, tuple):
-        return tuple(like(part, X) for part in result)
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf" or not is_foreign(X):
-        return result
-    return Device(get_namespace(X), device(X)).put(result)
 
 
 # -- scores as sums over blocks --------------------------------------------------------------------

@@ -23,12 +23,11 @@ from lssvm._core.arrays import (
     IntArray,
     check_magnitude,
     check_weight,
-    device,
     get_namespace,
     is_sparse,
 )
 from lssvm._core.blocks import as_bytes, require
-from lssvm._core.device import Device, find_device, is_foreign
+from lssvm._core.device import Device, find_device, same_place
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
@@ -38,7 +37,7 @@ from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
 from lssvm.codes import Coding, make_code
 from lssvm.data import scan
 from lssvm.data.dataset import Arrays, open_dataset
-from lssvm.data.frames import is_frame
+from lssvm.data.plain import is_frame
 from lssvm.data.prepare import Preparation, Survey, survey
 from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import Scan
@@ -594,12 +593,8 @@ class GivenArrays:
         supported = self.estimator.__sklearn_tags__().array_api_support
         if not get_config()["array_api_dispatch"] or not supported:
             return
-        X, fitted = self.data.foreign, self.estimator.dual_coef_
-        if X is None and not is_foreign(fitted):
+        if same_place(self.data.X, self.estimator.dual_coef_):
             return
-        if X is not None and is_foreign(fitted):
-            if get_namespace(fitted) is get_namespace(X) and device(fitted) == device(X):
-                return
         raise InvalidInputError(
             f"Inputs passed to {type(self.estimator).__name__}.{method}() must use the same "
             "namespace and the same device as those passed to fit(), as everywhere in "

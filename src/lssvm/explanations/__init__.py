@@ -6,15 +6,16 @@ for every column) and linear kernels; sampled, with standard errors, for everyth
 """
 
 from lssvm.explanations.expansion import (
+    Contrast,
     Effort,
     Expansion,
     Explanation,
     Function,
     ShapleyValues,
     Term,
+    factor_exponents,
     shapley_values,
 )
-from lssvm.explanations.product import Contrast, factor_exponents
 
 __all__ = [
     "Contrast",

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.model_selection import PredefinedSplit
 
-from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_sparse, pick, to_numpy
+from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_sparse, pick
 from lssvm._core.blocks import slices
-from lssvm._core.device import is_foreign
+from lssvm._core.device import on_host
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import hash_positions
@@ -110,8 +110,8 @@ class FixedSettings(TunedSettings):
         """Return the settings for rows after a metric: so are prototypes that are given."""
         if metric.map is None or np.ndim(self.selection) != 2:
             return self
-        given = to_numpy(self.selection) if is_foreign(self.selection) else self.selection
-        return replace(self, selection=metric.map_rows(np.asarray(given, dtype=np.float64)))
+        given = np.asarray(on_host(self.selection), dtype=np.float64)
+        return replace(self, selection=metric.map_rows(given))
 
     @property
     def method(self) -> str | None:
@@ -478,7 +478,7 @@ def choose_prototypes(rows: Training, settings: FixedSettings, gamma: Any) -> Pr
     most = SPARSE_FEATURES if is_sparse(X) else n
     if settings.choice.name == "linear" and d <= min(n, most):  # the features are the inputs
         return Prototypes(np.eye(d), np.empty(0, dtype=np.intp), None)
-    rule = to_numpy(settings.selection) if is_foreign(settings.selection) else settings.selection
+    rule = on_host(settings.selection)
     named = isinstance(rule, str) and rule in ("renyi", "random", "uniform")
     given = isinstance(rule, (list, tuple, np.ndarray))
     if is_sparse(X) and not (named or given or isinstance(rule, (RenyiEntropy, Uniform))):

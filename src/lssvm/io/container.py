@@ -20,8 +20,7 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
-from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm._core.text import printable
+from lssvm._core.errors import InvalidInputError, ModelFileError, printable
 from lssvm._core.version import __version__
 
 FORMAT = 3

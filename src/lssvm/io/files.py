@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm._core.text import printable
+from lssvm._core.errors import InvalidInputError, ModelFileError, printable
 from lssvm.io import version_0_2
 from lssvm.io.container import Container, open_container, read_container, write_container
 

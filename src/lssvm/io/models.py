@@ -1,38 +1,599 @@
-"""From an estimator to what a file holds of it, and back."""
+"""From an estimator to what a file holds of it, and back.
+
+First whether the records of a file fit together: lengths, ranges, and what one says of another.
+Types are checked where a record is decoded (`lssvm.io.records`). Letters: d features, m support
+vectors, k outputs, n rows.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix
 
-from lssvm import estimators
-from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError
-from lssvm._core.text import printable
-from lssvm.data.encodings import DateEncoding
-from lssvm.estimators import NARX
+from lssvm import estimators, local
+from lssvm._core.arrays import IntArray, is_sparse
+from lssvm._core.blocks import n_threads
+from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError, printable
+from lssvm.codes import make_code
+from lssvm.data import Preparation
+from lssvm.data.columns import KINDS
+from lssvm.data.dates import ORDERS
+from lssvm.data.encodings import CYCLES, DateEncoding, LevelEncoding, NumberEncoding
+from lssvm.data.preparation import PreparedTable
+from lssvm.data.raw import SCANNED
+from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.estimators.table_model import TableModel
+from lssvm.fitting.dual import DualCalibrationData
+from lssvm.fitting.fixed_solution import CalibrationSample, FixedCalibrationData, FixedDetails
+from lssvm.fitting.greedy import GreedyCalibrationData, GreedyDetails
 from lssvm.fitting.record import FORMS, Fit
-from lssvm.fitting.series import SeriesFit
-from lssvm.fitting.table_record import TableFit
-from lssvm.io.checks import (
-    check_columns,
-    check_fit,
-    check_series,
-    check_table,
-    is_zone,
-    read_preparation,
-)
+from lssvm.fitting.series import Layout, SeriesFit
+from lssvm.fitting.table_record import Member, TableContext, TableFit
 from lssvm.io.records import NotStorable, encode, need
 from lssvm.io.schema import MAX_CLASSES, Model, schema
-from lssvm.uncertainty import Probabilities, Residuals
+from lssvm.kernels import Kernel, Metric, Trend
+from lssvm.kernels.factory import has_gamma
+from lssvm.solvers.moments import Moments
+from lssvm.tasks import Classes, Task
+from lssvm.uncertainty import Isotonic, Probabilities, Residuals
+from lssvm.uncertainty.probabilities import by_problem
+
+MOST = 10**6
+"""Paths, origins, steps, lags, outputs: what a later call would loop over."""
+
+
+# -- the fields of a record; one that is None passes -------------------------------------------
+
+
+def check_shapes(record: object, **shapes: tuple[int | None, ...]) -> None:
+    """Refuse arrays of other shapes; None is any length."""
+    for name, shape in shapes.items():
+        if (array := getattr(record, name)) is not None:
+            fits = len(array.shape) == len(shape)
+            fits = fits and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
+            need(fits, f"{name} has shape {array.shape}, not {shape}")
+
+
+def check_range(record: object, low: float, high: float, *names: str) -> None:
+    """Refuse numbers, alone or in arrays, that are less than ``low`` or more than ``high``."""
+    for name in names:
+        if (value := getattr(record, name)) is not None:
+            values = np.asarray(value)
+            need(np.all((values >= low) & (values <= high)), f"{name} is out of range")
+
+
+def check_positive(record: object, *names: str) -> None:
+    """Refuse numbers, alone or in arrays, that are not positive."""
+    check_range(record, np.nextafter(0.0, 1.0), np.inf, *names)
+
+
+def check_order(record: object, *names: str) -> None:
+    """Refuse arrays of one axis whose values fall."""
+    for name in names:
+        check_shapes(record, **{name: (None,)})
+        values = getattr(record, name)
+        need(np.all(values[:-1] <= values[1:]), f"{name} is not in order")
+
+
+def _distinct(names: Sequence[Any]) -> bool:
+    return len(set(names)) == len(names)
+
+
+# -- kernels, tasks, probabilities -------------------------------------------------------------
+
+
+def check_kernel(kernel: Kernel, d: int) -> None:
+    """Check a kernel of d features, as far as its constructor has not."""
+    plain = kernel.kernel if isinstance(kernel, Trend) else kernel
+    if hasattr(plain, "gamma"):
+        _check_gamma(plain, plain.gamma, d)
+    if hasattr(plain, "degree"):
+        check_range(plain, 1, 4096, "degree")
+
+
+def _check_gamma(record: object, gamma: Any, *shape: int | None) -> None:
+    """Check one width of a record, or several in an array of floats."""
+    array = isinstance(gamma, np.ndarray) and gamma.dtype.kind == "f"
+    need(gamma is None or array or type(gamma) in (int, float), "gamma is of another type")
+    if array:
+        check_shapes(record, gamma=shape)
+    check_range(record, 0, np.inf, "gamma")
+
+
+def check_metric(metric: Metric, d: int) -> int:
+    """Check the warp and the map of a metric, which is full or diagonal; return its width."""
+    full = metric.map is not None and metric.map.ndim == 2
+    check_shapes(metric, map=(d, None) if full else (d,))
+    if metric.warp is not None:
+        q = metric.warp.knots.shape[1] if metric.warp.knots.ndim == 2 else 0
+        need(q > 0, "a warp has no knots")
+        check_shapes(metric.warp, knots=(d, q), values=(d, q))
+        along, up = np.diff(metric.warp.knots, axis=1), np.diff(metric.warp.values, axis=1)
+        rises = np.array_equal(along > 0, up > 0) and np.all(along >= 0) and np.all(up >= 0)
+        need(rises, "a warp does not increase")
+    if not full:
+        return d
+    assert metric.map is not None
+    need(1 <= metric.map.shape[1] <= d, "a metric has more directions than features")
+    return int(metric.map.shape[1])
+
+
+def check_task(task: Task, k: int) -> None:
+    """Check labels and output code, or the number of outputs."""
+    if not isinstance(task, Classes):
+        need(1 <= task.n_outputs <= MOST and task.n_outputs == k, "the outputs do not fit")
+        return
+    labels = task.classes
+    need(labels.dtype.kind in "biufUO", "classes are no labels")
+    need(labels.ndim == 1 and 2 <= len(labels) <= MAX_CLASSES, "classes have another shape")
+    need(labels.dtype.kind != "f" or np.all(np.isfinite(labels)), "classes are not finite")
+    need(len({type(label) for label in labels.tolist()}) == 1, "classes are of several types")
+    need(np.all(labels[:-1] < labels[1:]), "classes are not in order")
+    check_shapes(task.code, matrix=(len(labels), k))
+    options = {"targets": task.targets, "class_weight": task.class_weight}
+    type(task).of(labels, multiclass=task.code, decoding=task.decoding, **options)
+
+
+def check_calibration(
+    calibration: Probabilities | Residuals | None, task: Task, stored: str
+) -> None:
+    """Check what turns outputs into probabilities and sets, or into intervals."""
+    if isinstance(calibration, Residuals):
+        need(not isinstance(task, Classes), "classes have residuals")
+        sizes = {len(calibration.values), len(calibration.weight), task.n_outputs}
+        need(len(sizes) == 1, "the residuals do not fit")
+        for values, weight in zip(calibration.values, calibration.weight, strict=True):
+            need(values.ndim == 1 and values.shape == weight.shape, "the residuals do not fit")
+            need(np.all(values[:-1] <= values[1:]), "the residuals are not in order")
+            need(np.all(weight >= 0), "the weights of residuals are negative")
+        return
+    need(calibration is not None and isinstance(task, Classes), "the calibration is missing")
+    assert calibration is not None and isinstance(task, Classes)
+    same = np.array_equal(calibration.code.matrix, task.code.matrix)
+    need(same and calibration.decoding == task.decoding, "the probabilities have another code")
+    count = task.n_outputs if by_problem(task.code) else task.n_classes
+    need(len(calibration.maps) == count, "maps are missing")
+    need(stored == "support" or len(calibration.threshold), "the quantiles of sets are missing")
+    check_order(calibration, "threshold")
+    check_shapes(calibration, weight=calibration.threshold.shape)
+    check_range(calibration, 0, np.inf, "weight")
+    check_positive(calibration, "sharpness")
+    for one in calibration.maps:
+        if isinstance(one, Isotonic):
+            check_order(one, "knots", "values")
+            need(_distinct(one.knots.tolist()) and len(one.knots), "a map has no knots")
+            check_shapes(one, values=one.knots.shape)
+            check_range(one, 0, 1, "values")
+        else:
+            check_range(one, 0, np.inf, "slope")
+
+
+# -- columns -----------------------------------------------------------------------------------
+
+
+def read_preparation(state: dict[str, Any]) -> Preparation:
+    """Return the preparation of raw columns of a scan that a file describes."""
+    fields = {"names", "kinds", "mean", "scale", "fill", "categories"}
+    need(set(state) == fields, "the preparation is not complete")
+    given = {**state, "fill": state["mean"] if state["fill"] is None else state["fill"]}
+    need(all(isinstance(part, list) for part in given.values()), "the preparation has no lists")
+    names, kinds, categories = given["names"], given["kinds"], given["categories"]
+    need(all(isinstance(name, str) for name in names), "names are no texts")
+    need(_distinct(names), "two columns of the preparation have the same name")
+    need(all(kind in SCANNED for kind in kinds), "a column has an unknown kind")
+    numbers = [given["mean"], given["scale"], given["fill"]]
+    fits = all(len(part) == len(kinds) - kinds.count("text") for part in numbers)
+    fits = fits and len(kinds) == len(names) and len(categories) == kinds.count("text")
+    need(fits, "the preparation does not fit its columns")
+    plain = all(type(v) in (int, float) and abs(v) < np.inf for part in numbers for v in part)
+    need(plain and all(v > 0 for v in given["scale"]), "mean, scale or fill are no numbers")
+    for part in categories:
+        texts = isinstance(part, list) and all(c is None or isinstance(c, str) for c in part)
+        need(texts and _distinct(part), "categories are no distinct texts")
+    return Preparation.from_dict(state)
+
+
+def check_columns(stored: Model, ready: Preparation | None) -> int:
+    """Check names and number of the raw columns; return the number of features."""
+    raw, names = stored.n_features or 0, stored.feature_names
+    need(raw > 0, "the number of columns is missing")
+    if names is not None:
+        fits = names.dtype == object and names.shape == (raw,)
+        need(fits and all(isinstance(n, str) for n in names), "the names of columns do not fit")
+    if ready is None:
+        return raw
+    need(len(ready.schema.names) == raw, "the preparation has other columns than the model")
+    same = names is None or list(names) == list(ready.schema.names)
+    need(same, "the preparation has other names")
+    return int(ready.n_features)
+
+
+_ENCODING: dict[str, type[Any]] = {"number": NumberEncoding, "duration": NumberEncoding}
+_ENCODING |= {"date": DateEncoding, "category": LevelEncoding, "boolean": LevelEncoding}
+
+
+def check_prepared(table: PreparedTable) -> None:
+    """Check the encodings of the columns of a table."""
+    need(table.columns and _distinct(table.names), "columns have no names of their own")
+    for column in table.columns:
+        encoding = column.encoding
+        need(column.kind in KINDS, "a column has an unknown kind")
+        fits = encoding is None or type(encoding) is _ENCODING.get(column.kind)
+        need(fits, "a column is not of the kind that is encoded")
+        if isinstance(encoding, DateEncoding):
+            cycles = encoding.cycles
+            need(set(cycles) <= set(CYCLES) and _distinct(cycles), "cycles are not known")
+            need(encoding.order in ("", *ORDERS), "the order of dates is not known")
+            need(is_zone(encoding.zone), "the time zone is not known here")
+            encoding = encoding.position
+        if isinstance(encoding, LevelEncoding):
+            n, width = len(encoding.levels), len(encoding.suffixes)
+            need(column.kind != "boolean" or n == 2, "booleans have other levels than two")
+            fits = _distinct(encoding.levels) and _distinct(encoding.suffixes)
+            need(fits and width, "two levels of a column have the same name")
+            check_shapes(encoding, values=(n, width), missing=(width,), unseen=(width,))
+        if isinstance(encoding, NumberEncoding):
+            check_positive(encoding, "scale")
+            check_range(encoding, 0, np.inf, "indicator")
+            check_order(encoding, "grid", "scores")
+            check_shapes(encoding, scores=encoding.grid.shape)
+
+
+_HOURS = r"UTC|(UTC)?[+-]([01]\d|2[0-3]):[0-5]\d"
+
+
+def is_zone(zone: str | None) -> bool:
+    """Say whether a time zone can be stored: by its name, or by its hours from UTC."""
+    if zone is None or re.fullmatch(_HOURS, zone):
+        return True
+    try:
+        return bool(ZoneInfo(zone).key)
+    except (OSError, LookupError, ValueError):
+        return False
+
+
+# -- the kernel estimators ---------------------------------------------------------------------
+
+
+def check_fit(
+    model: KernelEstimator, fit: Fit, d: int, calibration: Probabilities | Residuals | None
+) -> None:
+    """Raise a `ModelFileError` where the parts of a fit do not fit together."""
+    need(fit.coef.ndim == 2 and len(fit.coef), "coef has no rows")
+    task, data, details, (m, k) = fit.task, fit.calibration, fit.details, fit.coef.shape
+    family = type(details).__name__.removesuffix("Details")
+    name = {"Fixed": "FixedSize", "Dual": ""}.get(family, family)
+    wanted = f"{name}LSSV{'C' if isinstance(task, Classes) else 'R'}"
+    same = type(model).__name__ == wanted and type(data).__name__ == f"{family}CalibrationData"
+    need(same, "the record is one of another estimator")
+    need(fit.stored in FORMS, "how much is stored is not known")
+    check_task(task, k)
+    _check_resources(model)
+    model._resources()
+    if isinstance(model, KernelClassifier):
+        model._check_coding()
+    choice = model._kernel_choice()
+    kernels = [group.kernel for group in fit.output_groups]
+    if isinstance(data, DualCalibrationData):
+        kernels += [part.kernel for part in data.parts]
+    for kernel in kernels:
+        named = kernel.name == choice.name and not has_gamma(kernel)
+        need(named, "a kernel is not the one that the parameters name")
+        check_kernel(kernel, d)
+    _check_outputs([group.columns for group in fit.output_groups], k)
+    _check_rows("basis", fit.basis, choice)
+    check_shapes(fit, basis=(m,) if choice.precomputed else (m, d))
+    if choice.precomputed:
+        check_range(fit, 0, d - 1, "basis")
+    check_shapes(fit, intercept=(k,), C=(k,), threshold=(k,), relevance=(d,), support=(None,))
+    check_positive(fit, "C")
+    check_metric(fit.metric, d)
+    _check_gamma(fit, fit.gamma, *[None] * min(np.ndim(fit.gamma), 2))
+    check_range(fit, -1, np.inf, "support")
+    need(len(fit.support) == m or (family == "Fixed" and not len(fit.support)), "support")
+    check_range(fit, 0, 2**63 - 1, "seed", "iterations")
+    if isinstance(data, DualCalibrationData):
+        _check_rows("X", data.X, choice)
+        _check_dual(data, task, d)
+    if isinstance(details, FixedDetails) and isinstance(data, FixedCalibrationData):
+        _check_fixed(fit, details, data.sample, d)
+    if isinstance(details, GreedyDetails) and isinstance(data, GreedyCalibrationData):
+        _check_greedy(fit, details, data, choice.precomputed)
+    if calibration is not None:
+        check_calibration(calibration, task, fit.stored)
+
+
+def _check_resources(model: KernelEstimator | TableModel) -> None:
+    whole = model.n_jobs is None or type(model.n_jobs) is int
+    need(whole and abs(model.n_jobs or 1) <= 4096, "n_jobs is no number of threads")
+    need(isinstance(model.verbose, int), "verbose is no number")
+    n_threads(model.n_jobs)
+
+
+def _check_outputs(columns: list[IntArray], k: int) -> None:
+    need(columns and all(one.ndim == 1 for one in columns), "the kernels serve no outputs")
+    served = np.sort(np.concatenate(columns))
+    need(np.array_equal(served, np.arange(k)), "the kernels do not serve every output once")
+
+
+def _check_rows(name: str, X: Any, choice: Any) -> None:
+    """Refuse what is no table of floats (row numbers for a precomputed kernel)."""
+    sparse = is_sparse(X) and choice.accepts_sparse
+    kind = "i" if choice.precomputed and name == "basis" else "f"
+    fits = (isinstance(X, np.ndarray) or sparse) and X.dtype.kind == kind
+    need(fits, f"{name} does not fit the kernel")
+
+
+def _n_classes(task: Task) -> int:
+    return task.n_classes if isinstance(task, Classes) else 0
+
+
+def _check_dual(data: DualCalibrationData, task: Task, d: int) -> None:
+    """Check the rows of a dual model, and the systems that were solved."""
+    k, n, n_targets = task.n_outputs, data.X.shape[0], len(data.Y)
+    need((data.labels is not None) == isinstance(task, Classes), "the labels do not fit")
+    need((data.held_out is None) == (data.held_out_rows is None), "the scores do not fit")
+    rows = n_targets if data.labels is None else len(data.labels)
+    held = None if data.held_out is None else len(data.held_out)
+    check_shapes(data, X=(n, d), Y=(n_targets, k), labels=(rows,), weight=(rows,))
+    check_shapes(data, held_out=(held, k), held_out_rows=(held,))
+    check_range(data, 0, _n_classes(task) - 1, "labels")
+    check_range(data, 0, rows - 1, "held_out_rows")
+    check_positive(data, "weight")
+    if data.parts:
+        _check_outputs([part.columns for part in data.parts], k)
+        need(n == n_targets == rows, "the rows do not fit")
+    for part in data.parts:
+        check_positive(part, "C")
+        check_shapes(part, rows=(None,))
+        check_range(part, 0, n - 1, "rows")
+        distinct = part.rows is None or (len(part.rows) and _distinct(part.rows.tolist()))
+        need(distinct, "a system has no rows, or one twice")
+
+
+def _check_moments(moments: Moments, m: int, q: int) -> None:
+    check_shapes(moments, gram=(m, m), border=(m,), cross=(m, q), target=(q,), squares=(q,))
+    check_shapes(moments, shift=(m,))
+    check_range(moments, 0, np.inf, "weight", "n")
+
+
+def _check_fixed(fit: Fit, details: FixedDetails, sample: CalibrationSample | None, d: int) -> None:
+    """Check moments, map and the sample of rows of a fixed-size model."""
+    task, (m, k), classes = fit.task, fit.coef.shape, isinstance(fit.task, Classes)
+    need(fit.threshold is not None or not classes, "the threshold is missing")
+    count = _n_classes(task) if task.per_class else 1
+    need(len(details.moments) in (0, count), "the moments do not fit")
+    for moments in details.moments:
+        _check_moments(moments, m, 0 if task.per_class else k)
+    bars = fit.stored == "prediction" and not classes and fit.loss == "squared"
+    needed = details.is_posterior_of_model and (fit.stored == "all" or bars)
+    need(details.moments or not needed, "the moments are missing")
+    need(details.map is not None or not details.moments, "the map is missing")
+    if (nystrom := details.map) is not None:
+        check_shapes(nystrom, eigenvalues=(None,))
+        check_shapes(nystrom, T=(m, len(nystrom.eigenvalues)))
+    check_shapes(details, used=(m, k), centre=(k,))
+    check_range(details, 0, np.inf, "n_prototypes", "peak_memory")
+    if sample is not None:
+        need((sample.labels is not None) == classes, "the labels of the sample do not fit")
+        rows = sample.X is not None or (classes and sample.held_out is not None)
+        need(rows, "the rows of the sample are missing")
+        check_order(sample, "keys")
+        n = len(sample.keys)
+        check_shapes(sample, Y=(n, k), X=(n, d), held_out=(n, k), labels=(n,), weight=(n,))
+        check_range(sample, 0, _n_classes(task) - 1, "labels")
+        check_range(sample, 0, np.inf, "weight")
+
+
+def _check_greedy(
+    fit: Fit, details: GreedyDetails, data: GreedyCalibrationData, precomputed: bool
+) -> None:
+    """Check the runs of a greedy model, one for every output."""
+    m, k = fit.coef.shape
+    runs = [details.paths, details.places, details.ridges]
+    needed = k if fit.stored == "all" or details.paths else 0
+    need(all(len(one) == needed for one in runs), "the runs do not serve every output")
+    check_shapes(details, centre=(k,), gram=(m, m), C_scores=(None,))
+    need(details.gram is not None or not (precomputed and needed), "the kernel matrix is missing")
+    for path, places, ridges in zip(*runs, strict=True):
+        s = len(path.support)
+        check_shapes(path, support=(s,), coef=(s,), targets=(s,), offsets=(s,), factor=(s, s))
+        check_shapes(path, objective=(None,), error=(None,), held_out=(None,))
+        check_range(path, 0, np.inf, "support")
+        need(places.shape == ridges.shape == (s,) and path.left_out is None, "a run does not fit")
+        need(np.all((places >= 0) & (places < m)) and np.all(ridges >= 0), "a run does not fit")
+    if (scores := data.held_out) is not None:
+        n = len(scores.labels)
+        check_shapes(scores, scores=(n, k), labels=(n,), weight=(n,))
+        check_range(scores, 0, _n_classes(fit.task) - 1, "labels")
+        check_range(scores, 0, np.inf, "weight")
+
+
+# -- the model for tables ----------------------------------------------------------------------
+
+
+def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
+    """Raise a `ModelFileError` where the parts of a model for tables do not fit together."""
+    context = fit.context
+    need(context is not None, "context is missing")
+    assert context is not None
+    task, k = context.task, context.task.n_outputs
+    wanted = estimators.LSSVMClassifier if isinstance(task, Classes) else estimators.LSSVMRegressor
+    need(type(model) is wanted, "the record is one of another estimator")
+    need(fit.stored in FORMS, "how much is stored is not known")
+    _check_resources(model)
+    _check_context(context, fit.stored)
+    columns, names = context.any_prepared.columns, stored.feature_names
+    named = names is not None and [c.name for c in columns] == list(names)
+    need(check_columns(stored, None) == len(columns), "the columns do not fit")
+    need(named if context.texts else names is None, "the names of columns do not fit")
+    need(stored.preparation is None and stored.calibration is None, "there are parts too many")
+
+    check_shapes(fit, held_out=(None, k), offset=(k,) if len(fit.offset) == k else (1,))
+    rows, all_kept = len(fit.held_out), fit.stored == "all"
+    need(all_kept or not rows, "there are outputs that were not to be kept")
+    need(fit.members and fit.used, "there is no configuration with a weight")
+    check_range(fit, 1, np.inf, "part_size")
+    for member in fit.members:
+        ready = context.prepared.get(member.configuration.inputs)
+        _check_member(member, -1 if ready is None else ready.n_features, k, rows, all_kept)
+        exact = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
+        need(len(exact) == 1, "there are prototypes without the leaves that they belong to")
+        first, second = exact[0].metric.map, member.metric.map
+        same = first is second if first is None or second is None else np.array_equal(first, second)
+        need(same, "prototypes have another metric than their leaves")
+    if context.nearby and fit.stored != "support":
+        leaves = [leaf for cut in fit.largest.model.cuts for leaf in cut.leaves]
+        need(all(len(leaf.squares) for leaf in leaves), "the errors of the rows are missing")
+
+
+def _check_context(context: TableContext, stored: str) -> None:
+    """Check columns, task, units and calibration of a model for tables."""
+    tables, task = list(context.prepared.values()), context.task
+    need(tables, "the inputs are not known")
+    for table in tables:
+        check_prepared(table)
+    columns = [[(c.name, c.kind) for c in one.columns] for one in tables]
+    same = all(one == columns[0] for one in columns) and len({one.named for one in tables}) == 1
+    need(same, "the preparations are of other columns")
+    need(tables[0].named or not context.texts, "columns without names have names")
+    check_task(task, task.n_outputs)
+    check_shapes(context, shift=(task.n_outputs,), scale=(task.n_outputs,))
+    check_shapes(context, importances=(len(columns[0]),))
+    check_positive(context, "scale", "weight_scale")
+    check_range(context, 0, 2**63 - 1, "seed", "n_rows", "nearby")
+    if isinstance(task, Classes):
+        code = make_code("ova", task.n_classes)
+        need(np.array_equal(task.code.matrix, code.matrix), "the classes have another code")
+        need(task.decoding is None, "the classes are decoded otherwise")
+    if isinstance(task, Classes) or context.calibration is not None or stored != "support":
+        check_calibration(context.calibration, task, stored)
+
+
+def _check_member(member: Member, d: int, k: int, rows: int, all_kept: bool) -> None:
+    """Check the leaves, the metric and the moments of one configuration."""
+    model = member.model
+    d = check_metric(member.metric, d)
+    check_range(member, 0, np.inf, "weight", "rounds")
+    check_range(model, 1, np.inf, "part_size")
+    need(model.cuts, "a configuration has no leaves")
+    need(model.distance == member.configuration.distance, "the distance is not the kernel's")
+    one = len(model.cuts) == len(model.cuts[0].leaves) == 1
+    need(one or not member.beside, "prototypes are in several leaves")
+    for cut in model.cuts:
+        _check_tree(cut.tree, len(cut.leaves), d)
+        for leaf in cut.leaves:
+            _check_leaf(leaf, d, k, all_kept and not member.beside)
+        sizes = [(len(leaf.rows.X),) for leaf in cut.leaves]
+        fits = not cut.members or [part.shape for part in cut.members] == sizes
+        fits = fits and all(np.all((part >= 0) & (part < rows)) for part in cut.members)
+        need(fits, "the rows of the leaves do not fit")
+    if (moments := member.moments) is not None:
+        need(all_kept and member.beside, "there are moments that were not to be kept")
+        _check_moments(moments, len(model.cuts[0].leaves[0].rows.X), k)
+        # Kernel values are from 0 to 1, and so is their mean.
+        most = 1.001 * moments.weight
+        sums = max(float(np.abs(moments.gram).max()), float(np.abs(moments.border).max()))
+        need(most > 0.0 and sums <= most, "moments are no sums of kernel values")
+        check_range(moments, -1.001, 1.001, "shift")
+
+
+def _check_tree(tree: local.Tree, p: int, d: int) -> None:
+    """Check that every node but the root is below one earlier node, and every leaf below one."""
+    q = p - 1
+    check_shapes(tree, directions=(q, d), thresholds=(q,), children=(q, 2))
+    below = np.sort(tree.children.ravel())
+    whole = np.array_equal(below, [*range(-p, 0), *range(1, q)] if q else [])
+    need(whole and tree.n_parts == p, "the tree does not lead to every leaf once")
+    inner = tree.children >= 0
+    need(np.all((tree.children > np.arange(q)[:, None])[inner]), "the tree has a circle")
+
+
+def _check_leaf(leaf: local.Leaf, d: int, k: int, with_targets: bool) -> None:
+    """Check the rows of a leaf, which have targets only where they can be added and removed."""
+    rows, n, kept = leaf.rows, len(leaf.rows.X), len(leaf.kept)
+    t = n if with_targets else 0
+    need(n, "a leaf has no rows")
+    check_shapes(rows, X=(n, d), Y=(t, k), weight=(t,), labels=(t,))
+    need(rows.Y.dtype == rows.weight.dtype == np.float64, "Y is no array of float64")
+    check_positive(rows, "weight")
+    check_positive(leaf.setting, "C")
+    check_range(leaf.setting, 0, np.inf, "gamma")
+    check_shapes(leaf.fit, coef=(n, k), intercept=(k,), left_out=(None, k))
+    need(len(leaf.fit.left_out) in (0, t), "outputs and rows differ in number")
+    check_shapes(leaf, kept=(n if kept else 0, k if kept else None))
+    check_range(leaf, 0, np.inf, "error", "kept")
+
+
+# -- time series -------------------------------------------------------------------------------
+
+
+def check_series(model: NARX, fit: SeriesFit) -> None:
+    """Raise a `ModelFileError` where the parts of a time-series model do not fit together."""
+    inner, layout, plan = fit.regressor, fit.layout, fit.plan
+    need(type(model.n_paths) is int, "n_paths is no number")
+    check_range(model, 2, MOST, "n_paths")
+    check_range(fit, 1, MOST, "horizon")
+    check_range(fit, 0, 2**63 - 1, "seed")
+    e, width = _check_layout(layout)
+    need(isinstance(inner, (LSSVR, FixedSizeLSSVR, GreedyLSSVR)), "the regressor is none")
+    assert isinstance(inner, KernelEstimator)
+    fitted = hasattr(inner, "record_") and inner.record_.coef.shape[1] == 1
+    need(fitted and inner.n_features_in_ == width, "the regressor does not fit")
+    need(not hasattr(inner, "preparation_"), "the regressor prepares columns")
+    need(fit.stored in FORMS, "how much is stored is not known")
+    need(len(fit.ends) == 1 or (fit.listed and fit.ends), "the ends of the series do not fit")
+    for end in fit.ends:
+        need((end.inputs is not None) == (e > 0), "the inputs of a series do not fit")
+        check_shapes(end, values=(layout.history,), inputs=(layout.history, e))
+    need(len(fit.calendars) in (0, len(fit.ends)), "the times of the series do not fit")
+    for times in fit.calendars:
+        check_range(times, -(2**58), 2**58, "last")
+        check_range(times, 0, 2**58, "step")
+        check_range(times, 0, 1200, "months")
+        check_range(times, 0, 31, "day")
+        rules = (times.step > 0, times.months > 0 and times.day > 0, times.weekdays)
+        need(sum(rules) == 1, "the times of a series follow no rule")
+    if plan is not None:
+        need(_check_layout(plan.layout) == (e, width), "the plan has another layout")
+        pairs = [(plan.layout.differencing, layout.differencing), (plan.horizon, fit.horizon)]
+        pairs += [(plan.layout.lags, layout.lags), (sum(plan.sizes), len(plan.rows))]
+        need(all(a == b for a, b in pairs), "the plan has other lags, differences or sizes")
+        check_shapes(plan, rows=(None, width), targets=(len(plan.rows),))
+        check_range(plan, 0, np.inf, "sizes")
+        check_range(plan, 1, MOST, "n_origins")
+    known = fit.stored == "support" or fit.calibration is not None or plan is not None
+    need(known, "what intervals need is missing")
+    if fit.calibration is not None:
+        residuals, n = fit.calibration.residuals, len(fit.calibration.residuals.values)
+        check_shapes(residuals, values=(n,), rows=(n, width), index=(n,))
+        check_range(residuals, 0, np.inf, "index")
+        steps = len(fit.calibration.mean_spread)
+        check_shapes(fit.calibration, mean_spread=(steps,), ratios=(None, steps))
+        need(n and steps and len(fit.calibration.ratios), "there are no residuals")
+
+
+def _check_layout(layout: Layout) -> tuple[int, int]:
+    """Check lags and units; return the columns of the inputs and the width of a row."""
+    check_range(layout, 1, MOST, "lags")
+    check_range(layout, 0, MOST, "exog_lags", "differencing")
+    e = 0 if layout.inputs_mean is None else len(layout.inputs_mean)
+    need((layout.inputs_mean is None) == (layout.inputs_scale is None), "the units do not fit")
+    check_shapes(layout, inputs_mean=(e,), inputs_scale=(e,))
+    check_positive(layout, "scale", "inputs_scale")
+    need(layout.inputs_mean is None or e, "there are inputs of no columns")
+    return e, layout.lags + e * (layout.exog_lags + 1)
+
 
 Estimator: TypeAlias = KernelEstimator | NARX | TableModel
 

@@ -28,8 +28,13 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.errors import InvalidInputError, MissingDependencyError, ModelFileError, library
-from lssvm._core.text import printable
+from lssvm._core.errors import (
+    InvalidInputError,
+    MissingDependencyError,
+    ModelFileError,
+    library,
+    printable,
+)
 from lssvm.data.preparation import PreparedTable
 from lssvm.io.models import (
     check_parameters,

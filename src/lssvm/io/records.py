@@ -4,7 +4,7 @@ Python's plain values are themselves; everything else is an object of one name t
 ``{"tuple": [...]}``, ``{"array": name}``, ``{"record": name, "fields": {...}}`` and so on. Nothing
 is ever imported by a name that a file holds: a record has to stand in the schema. Fields have the
 types that the annotations of the dataclass name; numbers are finite unless the schema says
-otherwise. What lengths and values have to be is checked in `lssvm.io.checks`.
+otherwise. What lengths and values have to be is checked in `lssvm.io.models`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
 from lssvm._core.arrays import AnyArray
-from lssvm._core.errors import InvalidInputError, ModelFileError
-from lssvm._core.text import printable
+from lssvm._core.errors import InvalidInputError, ModelFileError, printable
 from lssvm.io.container import DTYPES, MAX_AXES, as_raw
 
 DEPTH = 24

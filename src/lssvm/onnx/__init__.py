@@ -3,8 +3,7 @@
 from contextlib import suppress as _suppress
 
 from lssvm._core.errors import MissingDependencyError as _MissingDependencyError
-from lssvm.onnx.exporting import export, to_onnx
-from lssvm.onnx.registration import register
+from lssvm.onnx.exporting import export, register, to_onnx
 
 with _suppress(_MissingDependencyError):  # without skl2onnx there is nobody to tell
     register()

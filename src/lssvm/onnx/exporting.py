@@ -1,12 +1,19 @@
-"""Fitted models, and pipelines whose other steps skl2onnx converts, as ONNX models and files."""
+"""Fitted models, and pipelines whose other steps skl2onnx converts, as ONNX models and files.
+
+First raw columns as ONNX operators: from the inputs of a model to its features. At the end the
+converters for skl2onnx.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -15,21 +22,243 @@ from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
+from lssvm.data import Preparation
+from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
+from lssvm.data.preparation import PreparedTable
 from lssvm.estimators import NARX, LSSVMClassifier, LSSVMRegressor
 from lssvm.estimators.base import KernelEstimator
-from lssvm.onnx.columns import add_preparation, column_inputs, open_tables
 from lssvm.onnx.graph import (
+    ML,
     OPSETS,
+    Graph,
     ModelGraph,
     Tensor,
     Value,
     element_type,
     need_onnx,
     need_skl2onnx,
+    tensor,
 )
-from lssvm.onnx.models import add_outputs, add_step, series_inputs
-from lssvm.onnx.registration import convert_imputer, register
+from lssvm.onnx.models import (
+    CLASSIFIERS,
+    REGRESSORS,
+    add_classifier,
+    add_fit,
+    add_outputs,
+    add_step,
+    class_labels,
+    series_inputs,
+)
 from lssvm.preparation import TablePreparation
+
+
+def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
+    """Return one input for each raw column, under its own name."""
+    kinds = {"text": element_type(object)}
+    names = [name or f"column_{j}" for j, name in enumerate(ready.schema.names)]
+    number = element_type(dtype)
+    pairs = zip(names, ready.schema.kinds, strict=True)
+    return [Value(n, kinds.get(k, number), (1,)) for n, k in pairs]
+
+
+def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missing: str) -> Tensor:
+    """Add `Preparation.transform`: from the columns (n, 1) to the features (n, d).
+
+    Parameters
+    ----------
+    graph : Graph
+    ready : Preparation
+    inputs : list of Value
+        What `column_inputs` returned.
+    missing : str
+        The string that stands for a missing one.
+    """
+    features: list[Tensor] = []
+    seen, categories = 0, iter(ready.categories)
+    every = zip(inputs, ready.schema.names, ready.schema.kinds, strict=True)
+    for text, some in groupby(every, key=lambda column: column[2] == "text"):
+        columns = {name: graph.tensor(value.name) for value, name, _ in some}
+        if not text:  # those that follow one another together
+            which = slice(seen, seen + len(columns))
+            features.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
+            seen = which.stop
+            continue
+        for name, column in columns.items():
+            if levels := next(categories):
+                features.append(_add_text(name, column, levels, missing))
+    return graph.concat(features)
+
+
+def _add_standardised(ready: Preparation, x: Tensor, which: slice) -> Tensor:
+    if ready.fill is not None:
+        x = x.graph.node("Where", x.is_nan(), ready.fill[None, which], x)
+    mean, scale = ready.mean[which], ready.scale[which]
+    if np.any(mean != 0.0):
+        x = x - mean[None, :]
+    return x / scale[None, :] if np.any(scale != 1.0) else x
+
+
+def _add_text(name: str, value: Tensor, levels: tuple[str | None, ...], missing: str) -> Tensor:
+    graph, texts = value.graph, [missing if level is None else level for level in levels]
+    if len(set(texts)) < len(texts):
+        raise InvalidInputError(
+            f"Column {name!r} has missing values and the string {missing!r} among its categories, "
+            "but strings of ONNX cannot be missing: choose another string for a missing value "
+            "with missing=."
+        )
+    hot = graph.node("OneHotEncoder", value, domain=ML, cats_strings=texts, zeros=1)
+    return hot.reshape(-1, len(texts)).cast(graph.dtype)
+
+
+def open_tables(
+    tables: Sequence[PreparedTable], dtype: Any, missing: str, *, together: bool = False
+) -> tuple[ModelGraph, list[Value], list[Tensor]]:
+    """Begin a graph with several ways to prepare the same columns.
+
+    Parameters
+    ----------
+    tables : sequence of PreparedTable
+    dtype : float64 or float32
+    missing : str
+        The string that stands for a missing one.
+    together : bool, default=False
+        Whether columns that all are numbers are one input ``X`` of shape (n, n_columns).
+
+    Returns
+    -------
+    graph : ModelGraph
+    inputs : list of Value
+        One of shape (n, 1) for each used column under its own name: strings for categories; numbers
+        in ``dtype`` (NaN is missing), booleans as 0 and 1, durations in days; dates in float64, as
+        days since 1970 by the clock of their time zone.
+    features : list of Tensor
+        The value (n, d) of every table.
+    """
+    kinds = {"category": element_type(object), "date": element_type(np.float64)}
+    used = {c.name: c for table in tables for c in table.columns if c.encoding is not None}
+    together = together and all(isinstance(c.encoding, NumberEncoding) for c in used.values())
+    if together:
+        inputs = [Value("X", element_type(dtype), (len(tables[0].columns),))]
+    else:
+        inputs = [
+            Value(c.name, kinds.get(c.kind, element_type(dtype)), (1,)) for c in used.values()
+        ]
+    graph = ModelGraph(dtype, taken=[value.name for value in inputs])
+    prepared = []
+    for table in tables:
+        features = []
+        for place, column in enumerate(table.columns):
+            encoding = column.encoding
+            if isinstance(encoding, LevelEncoding):
+                add = _add_booleans if column.kind == "boolean" else _add_levels
+                features.append(add(encoding, graph.tensor(column.name), missing))
+            elif isinstance(encoding, DateEncoding):
+                features.append(_add_dates(encoding, graph.tensor(column.name, np.float64)))
+            elif isinstance(encoding, NumberEncoding):
+                x = graph.tensor("X").columns([place]) if together else graph.tensor(column.name)
+                features.append(_add_numbers(encoding, x))
+        prepared.append(graph.concat(features))
+    return graph, inputs, prepared
+
+
+def _add_numbers(encoding: NumberEncoding, x: Tensor) -> Tensor:
+    graph, unknown, side = x.graph, x.is_nan(), encoding.indicator
+    x = graph.node("Where", unknown, encoding.fill, x)
+    if len(encoding.grid):
+        x = _add_interpolation(encoding.grid, encoding.scores, x)
+    x = ((x - encoding.mean) / encoding.scale).cast(graph.dtype)
+    return graph.concat([x, graph.node("Where", unknown, side, -side)]) if side > 0 else x
+
+
+def _add_interpolation(grid: AnyArray, scores: AnyArray, x: Tensor) -> Tensor:
+    """Interpolate linearly, constant beyond the ends: n times the grid in memory."""
+    graph = x.graph
+    if len(grid) == 1:
+        return x * 0.0 + scores[None, :]
+    x = graph.node("Max", graph.node("Min", x, grid[-1]), grid[0])
+    if len(grid) == 2:
+        interval = (x * 0.0).cast(np.int64)
+    else:
+        interval = graph.node("GreaterOrEqual", x, grid[None, 1:-1]).cast(np.int64).sums()  # (n, 1)
+    slopes = np.diff(scores) / np.diff(grid)
+    left, low, slope = (
+        graph.node("Gather", graph.real(values, x.dtype), interval)
+        for values in (grid[:-1], scores[:-1], slopes)
+    )
+    return low + slope * (x - left)
+
+
+def _add_levels(encoding: LevelEncoding, column: Tensor, missing: str) -> Tensor:
+    if missing in encoding.levels:
+        raise InvalidInputError(
+            f"Column {column.name!r} has the string {missing!r} among its categories, which is to "
+            "stand for a missing one: choose another string with missing=."
+        )
+    n_levels = len(encoding.levels)
+    place = column.graph.node(
+        "LabelEncoder",
+        column,
+        domain=ML,
+        keys_strings=[*encoding.levels, missing],
+        values_int64s=[*range(n_levels), n_levels + 1],
+        default_int64=n_levels,
+    )
+    return _look_up([encoding.values, encoding.unseen, encoding.missing], place)
+
+
+def _add_booleans(encoding: LevelEncoding, column: Tensor, missing: str) -> Tensor:
+    place = column.graph.node("Where", column.is_nan(), 2.0, column).cast(np.int64)
+    return _look_up([encoding.values, encoding.missing], place)
+
+
+def _look_up(rows: list[AnyArray], place: Tensor) -> Tensor:
+    return place.graph.node("Gather", np.vstack(rows), place.reshape(-1), axis=0)
+
+
+def _add_dates(encoding: DateEncoding, days: Tensor) -> Tensor:
+    graph, unknown = days.graph, days.is_nan()
+    features = [_add_numbers(encoding.position, days)]
+    days = graph.node("Where", unknown, 0.0, days)
+    phases = {"year": _year_phase, "week": _week_phase, "day": _day_phase}
+    for cycle in encoding.cycles:
+        angle = phases[cycle](days) * (2.0 * np.pi)
+        # A cosine is a sine a quarter turn on: older runtimes have no Cos of float64.
+        turns = (angle, angle + np.pi / 2.0)
+        waves = (graph.node("Sin", turn.cast(graph.dtype)) for turn in turns)
+        features += [graph.node("Where", unknown, 0.0, wave) for wave in waves]
+    return graph.concat(features)
+
+
+def _floor(value: Tensor) -> Tensor:
+    return value.graph.node("Floor", value)
+
+
+def _day_phase(days: Tensor) -> Tensor:
+    return days - _floor(days)
+
+
+def _week_phase(days: Tensor) -> Tensor:
+    monday = _floor(days) + 3.0  # the 1st of January 1970 is a Thursday
+    return (monday - _floor(monday / 7.0) * 7.0) * (1.0 / 7.0)
+
+
+def _year_phase(days: Tensor) -> Tensor:
+    """Return the day of the year over the days of that year, in the Gregorian calendar."""
+    node, day = days.graph.node, _floor(days)
+    year = _floor(day / 365.2425) + 1970.0  # at most one year off
+    year = node("Where", node("Less", day, _year_start(year)), year - 1.0, year)
+    late = node("GreaterOrEqual", day, _year_start(year + 1.0))
+    year = node("Where", late, year + 1.0, year)
+    begin = _year_start(year)
+    return (day - begin) / (_year_start(year + 1.0) - begin)
+
+
+def _year_start(year: Tensor) -> Tensor:
+    """Return the days from 1970 to the 1st of January of a year."""
+    # One more for each leap year in between: 4 divides it, and not 100, or 400.
+    fourths, centuries = _floor((year - 1969.0) / 4.0), _floor((year - 1901.0) / 100.0)
+    return (year - 1970.0) * 365.0 + fourths - centuries + _floor((year - 1601.0) / 400.0)
+
 
 Opened = tuple[ModelGraph, list[Value], Tensor]
 """A graph, its inputs, and the features of rows in it."""
@@ -397,3 +626,190 @@ def _describe(proto: Any, model: object, more: dict[str, Any]) -> None:
         facts["classes"] = np.asarray(model.classes_).tolist()
     kept = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
     need_onnx().helper.set_model_props(proto, kept)
+
+
+_OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
+_OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "nocl": [True, False],
+    "output_class_labels": [False, True],
+    "raw_scores": [True, False],
+}
+
+
+def register() -> None:
+    """Register with skl2onnx converters for the classifiers and regressors of this package.
+
+    Importing `lssvm.onnx` does it already where skl2onnx is installed; doing it again changes
+    nothing.
+
+    Notes
+    -----
+    A classifier has the outputs that skl2onnx gives to `sklearn.svm.SVC`: ``label`` and
+    ``probabilities``. The second one holds decision values, of shape (rows, n_classes), with the
+    option ``raw_scores=True`` or where the model was fitted with ``calibration=None``; for two
+    classes these are -s and s. The options ``zipmap``, ``nocl`` and ``output_class_labels`` mean
+    what they mean there. A regressor has the output ``variable``.
+
+    Inside the graph numbers are float64 whatever the inputs are; the outputs have the type of the
+    inputs. With float32 inputs the steps before ours compute in float32: give float64 inputs
+    (``X.astype(float)``) where labels have to agree exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skl2onnx
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from lssvm import LSSVC
+    >>> from lssvm.onnx import register
+    >>> register()
+    >>> X = np.arange(20.0)[:, None]
+    >>> model = make_pipeline(StandardScaler(), LSSVC(C=1.0)).fit(X, X[:, 0] > 9)
+    >>> converted = skl2onnx.to_onnx(model, X, options={"zipmap": False})
+    >>> [output.name for output in converted.graph.output]
+    ['label', 'probabilities']
+    """
+    skl2onnx = need_skl2onnx()
+    add = skl2onnx.update_registered_converter
+    for classifier in CLASSIFIERS:
+        alias = f"Lssvm{classifier.__name__}"
+        add(classifier, alias, _classifier_shapes, _convert, options=_OPTIONS)
+    for regressor in REGRESSORS:
+        add(regressor, f"Lssvm{regressor.__name__}", _regressor_shapes, _convert)
+
+
+class ContainerGraph(Graph):
+    """A part of a graph that skl2onnx puts together."""
+
+    def __init__(self, scope: Any, container: Any) -> None:
+        super().__init__(np.float64)
+        self.scope, self.container = scope, container
+
+    def new_name(self, hint: str) -> str:
+        """Return a name that no other value has."""
+        return str(self.scope.get_unique_variable_name(f"lssvm_{hint}"))
+
+    def _add(
+        self, op: str, inputs: list[str], outputs: list[str], domain: str, attributes: Any
+    ) -> None:
+        name = self.scope.get_unique_operator_name(f"lssvm_{op}")
+        self.container.add_node(op, inputs, outputs, op_domain=domain, name=name, **attributes)
+
+    def _store(self, array: AnyArray, name: str) -> None:
+        content = tensor(array, name)
+        values = list(content.string_data) if array.dtype.kind in "OUS" else content
+        self.container.add_initializer(name, content.data_type, list(array.shape), values)
+
+
+def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
+    """Convert `SimpleImputer` of float64 by standard operators.
+
+    The operator Imputer that skl2onnx takes keeps its values in float32, and onnxruntime has it for
+    float32 alone.
+    """
+    from skl2onnx.common.data_types import DoubleTensorType
+    from skl2onnx.operator_converters.imputer_op import convert_sklearn_imputer
+
+    imputer, values = operator.raw_operator, operator.inputs
+    double = all(isinstance(value.type, DoubleTensorType) for value in values)
+    missing = imputer.missing_values
+    kept = len(imputer.statistics_) == operator.outputs[0].type.shape[1]
+    if not (double and kept and isinstance(missing, float) and np.isnan(missing)):
+        convert_sklearn_imputer(scope, operator, container)
+        return
+    graph = ContainerGraph(scope, container)
+    x = graph.concat([graph.tensor(value.full_name) for value in values])
+    filled = graph.node("Where", x.is_nan(), imputer.statistics_[None, :], x)
+    graph.rename(filled.name, operator.outputs[0].full_name)
+
+
+def _check_input(operator: Any) -> None:
+    from skl2onnx.common.data_types import StringTensorType
+
+    model = operator.raw_operator
+    if hasattr(model, "preparation_"):
+        raise InvalidInputError(
+            f"{type(model).__name__} was fitted to a scan and prepares raw columns itself: use "
+            "lssvm.onnx.export(model, path)."
+        )
+    if any(isinstance(value.type, StringTensorType) for value in operator.inputs):
+        raise InvalidInputError(
+            f"{type(model).__name__} needs numbers but a step before it gives strings: encode them."
+        )
+
+
+def _labels(operator: Any) -> AnyArray:
+    """Return the labels as skl2onnx writes them: integers or strings."""
+    model = operator.raw_operator
+    if operator.scope_inst.get_options(model, {"nocl": False})["nocl"]:
+        return np.arange(len(model.classes_))
+    labels = class_labels(model.classes_)
+    if labels.dtype.kind != "O":
+        whole = labels.astype(np.int64)
+        if not np.array_equal(whole, labels):
+            raise InvalidInputError(
+                f"The classes {labels.tolist()[:5]} are no whole numbers, as labels of skl2onnx "
+                "have to be: use lssvm.onnx.export, or fit with integers or strings."
+            )
+        labels = whole
+    return labels
+
+
+def _real_type(operator: Any) -> Any:
+    """Return the type of outputs: double for double inputs, else float."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    double = isinstance(operator.inputs[0].type, DoubleTensorType)
+    return DoubleTensorType if double else FloatTensorType
+
+
+def _classifier_shapes(operator: Any) -> None:
+    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+
+    _check_input(operator)
+    labels = _labels(operator)
+    n = operator.inputs[0].get_first_dimension()
+    kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
+    operator.outputs[0].set_type(kind([n]))
+    operator.outputs[1].set_type(_real_type(operator)([n, len(labels)]))
+
+
+def _regressor_shapes(operator: Any) -> None:
+    _check_input(operator)
+    n = operator.inputs[0].get_first_dimension()
+    width = operator.raw_operator.record_.coef.shape[1]
+    operator.outputs[0].set_type(_real_type(operator)([n, width]))
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    if container.target_opset < _OLDEST:
+        raise InvalidInputError(
+            f"target_opset={container.target_opset} is too old for models of this package: give "
+            f"{_OLDEST} or more."
+        )
+    graph = ContainerGraph(scope, container)
+    inputs = [graph.tensor(value.full_name).cast(np.float64) for value in operator.inputs]
+    X = graph.concat(inputs)
+    outputs = operator.outputs
+    if not is_classifier(model):
+        value = add_fit(X, model.record_)
+        _finish(operator, value, outputs[0])
+        return
+    raw_scores = container.get_options(model, {"raw_scores": False})["raw_scores"]
+    scores, index, p = add_classifier(model, X, False if raw_scores else None)
+    label = graph.node("Gather", graph.constant(_labels(operator)), index)
+    graph.rename(label.name, outputs[0].full_name)
+    if p is None:
+        p = graph.concat([-scores, scores]) if len(model.classes_) == 2 else scores
+    _finish(operator, p, outputs[1])
+
+
+def _finish(operator: Any, value: Tensor, output: Any) -> None:
+    """Give a value to an output, in the type of that."""
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    double = _real_type(operator) is DoubleTensorType
+    typed = value.cast(np.float64 if double else np.float32)
+    typed.graph.rename(typed.name, output.full_name)

@@ -16,7 +16,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan, scan
 from lssvm.data.columns import read_table
 from lssvm.data.folds import hash_rows
-from lssvm.data.frames import FrameReader, is_frame, raw_block
+from lssvm.data.plain import FrameReader, is_frame, raw_block
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.data.scanning import SplitReader

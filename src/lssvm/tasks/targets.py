@@ -14,7 +14,7 @@ from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_known
 from lssvm._core.random import RandomState
 from lssvm.codes import Code, decode, make_code
-from lssvm.data.source import LookedUp
+from lssvm.data.raw import LookedUp
 from lssvm.tasks.losses import (
     AbsoluteError,
     Loss,
