@@ -559,3 +559,52 @@ def test_only_one_exact_model_of_many_rows_uses_threads_of_blas(n, n_jobs, threa
         after = {b["num_threads"] for b in threadpool_info() if b["user_api"] == "blas"}
     assert set(seen) == {threads}
     assert after == {2}
+
+
+@pytest.mark.parametrize("n", [12, 150])
+def test_targets_that_do_not_vary(n):
+    model = LSSVMRegressor("fast", n_jobs=1).fit(X[:n], np.full(n, 3.3))  # warnings are errors
+    np.testing.assert_allclose(model.predict_interval(new[:5], 0.8), 3.3)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_few_rows_can_be_compressed(n):
+    small = LSSVMRegressor("fast", **ONE).fit(X[:n], y[:n]).compress()
+    assert np.isfinite(small.predict(new)).all()
+    small = LSSVMClassifier("fast", **ONE).fit(X[:n], np.arange(n) % 2).compress()
+    assert np.isfinite(small.predict_proba(new)).all()
+
+
+def test_the_largest_numbers():
+    ends = np.where(np.arange(120).reshape(40, 3) % 7 == 0, 1.7e308, -1.7e308)
+    model = LSSVMClassifier("fast", n_jobs=1).fit(ends, np.arange(40) % 2)
+    assert np.isfinite(model.decision_function(ends)).all()
+    model = LSSVMRegressor("fast", **ONE).fit(X[:40], y[:40])
+    far = np.vstack([np.full(3, 1e308), np.full(3, -1.7e308)])
+    assert np.isfinite(model.predict(far)).all()
+
+
+@pytest.mark.parametrize("kind", [LSSVMClassifier, LSSVMRegressor])
+def test_targets_of_no_columns(kind):
+    with pytest.raises(InvalidInputError, match=r"y has shape \(30, 0\)"):
+        kind("fast", **ONE).fit(X[:30], np.empty((30, 0)))
+
+
+def test_intervals_are_calibrated_within_the_time_limit(monkeypatch):
+    from lssvm.estimators import table_regressor
+    from lssvm.fitting.table_work import Clock
+
+    asked = []
+
+    class Late(Clock):
+        def over(self, share):
+            asked.append(share)
+            return share == table_regressor._SPENT
+
+    rows, values = rng.normal(size=(300, 2)), rng.normal(size=300)
+    values *= 1.0 + 5.0 * (rows[:, 0] > 0)
+    plain = LSSVMRegressor("fast", **ONE).fit(rows, values)
+    monkeypatch.setattr("lssvm.estimators.table_model.Clock", Late)
+    late = LSSVMRegressor("fast", **ONE).fit(rows, values)
+    assert plain.record_.context.nearby > 0
+    assert late.record_.context.nearby == 0 and asked[-1] == table_regressor._SPENT

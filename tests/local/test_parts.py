@@ -287,9 +287,46 @@ class TestUpdates:
                 atol=1e-8,
             )
 
-    def test_an_emptied_part_is_refused(self):
-        rows = some(20)
+    def test_an_emptied_part_becomes_one_with_its_neighbour(self):
+        rows = some(80)
         model = fit_parts(rows, "euclidean", START, part_size=10)
-        gone = rows.take(model.cuts[0].members[0])
-        with pytest.raises(InvalidInputError, match="without any row"):
-            model.forget(gone)
+        cut = model.cuts[0]
+        for part in (0, 3, len(cut.leaves) - 1):
+            left = model.forget(rows.take(cut.members[part])).cuts[0]
+            assert left.tree.n_parts == len(left.leaves) == len(cut.leaves) - 1
+            others = [p for p in range(len(cut.leaves)) if p != part]
+            for p, leaf in zip(others, left.leaves, strict=True):
+                assert leaf is cut.leaves[p]
+                assert set(left.tree.route(leaf.rows.X)) == {left.leaves.index(leaf)}
+        half = np.concatenate(cut.members[: len(cut.leaves) // 2])
+        left = model.forget(rows.take(half))
+        assert np.isfinite(left.outputs(rows.X)).all()
+        assert sum(len(leaf.rows.X) for leaf in left.cuts[0].leaves) == len(rows.X) - len(half)
+        with pytest.raises(InvalidInputError, match="would leave none"):
+            model.forget(rows)
+
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    def test_rows_just_added_can_be_forgotten_after_a_split(self, kind):
+        first, more = some(60), some(400)
+        first = Rows(first.X.astype(kind), first.Y, first.weight)
+        model = fit_parts(first, "euclidean", START, part_size=30)
+        grown = model.learn(more)
+        assert len(grown.cuts[0].leaves) > 2 * len(model.cuts[0].leaves)
+        left = grown.forget(more)
+        assert sum(leaf.rows.weight.sum() for leaf in left.cuts[0].leaves) == pytest.approx(
+            first.weight.sum()
+        )
+
+    def test_copies_are_forgotten_together_or_one_by_one(self):
+        rows = some(20)
+        row = rows.take(np.array([3]))
+        row = Rows(row.X + 0.1, row.Y, np.ones(1))
+        twice = Rows(row.X, row.Y, np.array([2.0]))
+        model = fit_parts(rows, "euclidean", START, part_size=30)
+        for added, gone in (([row, row], [twice]), ([twice], [row, row])):
+            now = model
+            for one in added:
+                now = now.learn(one)
+            for one in gone:
+                now = now.forget(one)
+            np.testing.assert_allclose(now.outputs(rows.X), model.outputs(rows.X), atol=1e-9)

@@ -12,14 +12,6 @@ from tests.properties.invariances import (
     differences,
 )
 
-# Promises that are not kept yet, and for which problems: a mark goes when its fault does.
-_FRAMES = ("three frame", "numbers frame")
-NOT_YET = {
-    "weights times 7": _FRAMES,
-    "weights that sum to 1": _FRAMES,
-    "every row three times": ("two", *_FRAMES),
-}
-
 
 def promises():
     for transformation in TRANSFORMATIONS:
@@ -27,9 +19,7 @@ def promises():
             for name in problems:
                 if not applies(transformation, family, name):
                     continue
-                late = family == "table" and name in NOT_YET.get(transformation, ())
-                marks = [pytest.mark.xfail(strict=True)] if late else []
-                yield pytest.param(transformation, family, name, marks=marks)
+                yield transformation, family, name
 
 
 @pytest.mark.filterwarnings("ignore")

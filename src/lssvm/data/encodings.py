@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import LARGEST, AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.columns import RawColumn, is_missing
 
@@ -107,9 +107,9 @@ class NumberEncoding:
             x = np.where(missing, self.fill, x)
         if len(self.grid):
             x = np.interp(x, self.grid, self.scores)
-        x = x - self.mean
-        x /= self.scale
-        out[:, 0] = x
+        with np.errstate(over="ignore"):  # halves: differences of the largest numbers are numbers
+            x = (0.5 * x - 0.5 * self.mean) / (0.5 * self.scale)
+        out[:, 0] = np.clip(x, -LARGEST, LARGEST)
         if self.indicator > 0:
             out[:, 1] = np.where(missing, self.indicator, -self.indicator)
 
@@ -481,7 +481,7 @@ def learn_indicators(
     """
     weight, levels = counts.weight, counts.column.levels
     order = np.argsort(-weight[:-1], kind="stable")
-    keep = weight >= max(rare, np.finfo(float).tiny)
+    keep = weight >= max(rare * (1.0 - 1e-9), np.finfo(float).tiny)  # sums of weights are rounded
     keep[order[most:]] = False
     pooled = (weight > 0) & ~keep
     kept = np.flatnonzero(keep)

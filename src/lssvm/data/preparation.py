@@ -39,7 +39,13 @@ from lssvm.data.encodings import (
     phase,
     read_targets,
 )
-from lssvm.data.folds import assign_folds, splitter_folds
+from lssvm.data.folds import (
+    assign_folds,
+    hash_rows,
+    observation_weight,
+    repeats_by_nature,
+    splitter_folds,
+)
 
 FORMAT = 1
 
@@ -582,14 +588,12 @@ def learn(
     table = table.in_order(settings.ordered)
     for column in table.columns:
         check_finite(column)
-    inside, counts = table, None
-    if weight is not None:
-        counts = _as_counts(weight[weight > 0])
-        inside = table if len(counts) == n else table.take(np.flatnonzero(weight > 0))
-    inner = None
-    if y is not None and any(_may_number_rows(column) for column in inside.columns):
-        w = np.ones(n) if weight is None else weight
-        inner = read_targets(y, n, settings.target, w > 0).values[w > 0]
+    w = np.ones(n) if weight is None else weight
+    used = np.flatnonzero(w > 0)
+    inside = table if len(used) == n else table.take(used)
+    inner = None if y is None else read_targets(y, n, settings.target, w > 0).values[used]
+    w = w / _weight_of_a_row(inside, inner, w[used])
+    counts = None if np.all(w == 1.0) else w[used]
     learner = Learner(settings, counts, inside.n_rows, y is not None, inner)
     columns = [learner.column(column) for column in inside.columns]
     many = [
@@ -597,10 +601,9 @@ def learn(
     ]
     encoded: dict[int, FloatArray] = {}
     if many:
-        w = np.ones(n) if weight is None else _as_counts(weight)
         targets = read_targets(y, n, settings.target, w > 0)
-        used = [j for j, column in enumerate(columns) if column.done != DROPPED]
-        fold = _folds([table.columns[j] for j in used], w, y, targets, groups, settings)
+        kept = [j for j, column in enumerate(columns) if column.done != DROPPED]
+        fold = _folds([table.columns[j] for j in kept], w, y, targets, groups, settings)
         if not targets.suffixes:
             why = "it has many levels, and y has one class only to encode them by"
             for j in many:
@@ -619,10 +622,23 @@ def learn(
     return Learned(PreparedTable(tuple(columns), table.named), encoded)
 
 
-def _as_counts(weight: FloatArray) -> FloatArray:
-    """Return weights that add up to at least the number of rows, so that they count as rows do."""
-    factor = np.count_nonzero(weight) / weight.sum()
-    return weight * factor if factor > 1 else weight
+_FEW_PAIRS = 50  # different rows, below which copies count
+
+
+def _weight_of_a_row(table: RawTable, targets: FloatArray | None, weight: FloatArray) -> float:
+    """Return the weight that counts as one row: neither its scale nor copies of rows count.
+
+    Copies share inputs and targets, and are one row of their weight; where there are ten or more
+    of each (`repeats_by_nature`), or fewer than 50 rows that differ, they are rows like others.
+    """
+    rows = np.zeros(table.n_rows, dtype=np.uint64)
+    for j, column in enumerate(table.columns):
+        rows += hash_rows(column.as_numbers()[:, None], seed=j)
+    count = observation_weight(len(rows), weight)[0]
+    if targets is not None and not repeats_by_nature(len(np.unique(rows)), count):
+        pairs = len(np.unique(rows + hash_rows(targets, seed=len(table.columns))))
+        count = max(float(pairs), min(count, float(_FEW_PAIRS)))
+    return float(weight.sum()) / count
 
 
 def _folds(

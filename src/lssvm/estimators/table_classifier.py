@@ -26,6 +26,7 @@ from lssvm.estimators.table_source import (
     weight_of,
 )
 from lssvm.fitting import Problem, TableContext, TableFit
+from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.targets import check_labels
 from lssvm.uncertainty import Probabilities, check_coverage
@@ -207,6 +208,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         fit: TableFit,
         context: TableContext,
         scorer: ClassScorer | NumberScorer,
+        clock: Clock,
     ) -> TableContext:
         """Return the context with the score and the probabilities of the held-out outputs."""
         assert isinstance(scorer, ClassScorer)
@@ -346,6 +348,8 @@ def _labels(y: Any) -> AnyArray:
         raise InvalidInputError(
             "The scan has no target: name the column to predict with scan(..., target=...)."
         )
+    if not np.size(y):
+        raise InvalidInputError(f"y has shape {np.shape(y)}: give one label for each row.")
     y = column_or_1d(check_labels(y), warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")

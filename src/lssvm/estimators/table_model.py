@@ -21,6 +21,7 @@ from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_kn
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.dataset import as_scan
+from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.scanning import Scan
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
@@ -100,7 +101,9 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         Where exact models, gradients and outputs are computed; None: on this machine's cores. The
         same numbers up to rounding; by default parts are larger on a GPU, which is faster.
     memory_budget : int, str or None, default=None
-        Bytes, or a string such as "2 GB"; limits the size of parts.
+        Bytes, or a string such as "2 GB"; limits the matrices of the parts that are computed at a
+        time, and beyond 400,000 rows the rows that the model keeps. The prepared table, of 8 bytes
+        for each number and way of scaling, and what is computed from it for all rows come on top.
     n_jobs : int, default=None
         Threads; None for all cores.
     random_state : int, Generator, RandomState or None, default=0
@@ -316,7 +319,10 @@ class TableModel(BaseEstimator):
         problem = problem.merged() if large is None else problem
         # C counts rows of mean weight.
         weight_scale = float(problem.weight.mean())
-        scaled = replace(problem, weight=problem.weight / weight_scale)
+        scaled = problem.divided(weight_scale)
+        # Calibration counts observations, whatever the scale of the weights.
+        each = problem.score_weight
+        problem = problem.divided(each.sum() / observation_weight(problem.n, each)[0])
         scorer = self._scorer(problem, task, shift, scale)
         scorer.check()
         everything = None
@@ -343,7 +349,8 @@ class TableModel(BaseEstimator):
                 problem.n if large is None else large.source.n_rows,
                 _importances(fit, prepared),
             )
-            self._publish(replace(fit, context=self._calibrated(problem, fit, context, scorer)))
+            context = self._calibrated(problem, fit, context, scorer, clock)
+            self._publish(replace(fit, context=context))
 
         try:
             # Leaves share the threads; only an exact model of many rows uses those of BLAS.
@@ -367,6 +374,7 @@ class TableModel(BaseEstimator):
         fit: TableFit,
         context: TableContext,
         scorer: ClassScorer | NumberScorer,
+        clock: Clock,
     ) -> TableContext:
         """Return the context with the score and the calibration of the held-out outputs."""
 
@@ -511,7 +519,7 @@ class TableModel(BaseEstimator):
                 held_out=held_out,
                 part_size=part.member.model.part_size,
             )
-            own = self._calibrated(problem, record, own, scorer)
+            own = self._calibrated(problem, record, own, scorer, Clock())
             rows = sum(len(leaf.rows.X) for m in fit.in_parts for leaf in m.model.cuts[0].leaves)
             note = (
                 f"{len(part.member.model.cuts[0].leaves[0].rows.X)} support vectors in place of "

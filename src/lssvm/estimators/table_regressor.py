@@ -21,11 +21,13 @@ from lssvm.estimators.table_source import (
     weight_of,
 )
 from lssvm.fitting import Problem, TableContext, TableFit
+from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.targets import check_numbers
 from lssvm.uncertainty import Probabilities, Residuals, check_coverage, scaled_residuals
 
 _NEARBY = (25, 50, 100, 200)  # training rows that a local error is the average of
+_SPENT = 0.7  # of the time limit: then there is no time for nearby rows
 _ENOUGH = 100  # rows below which there are no local errors
 
 
@@ -180,13 +182,14 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         fit: TableFit,
         context: TableContext,
         scorer: ClassScorer | NumberScorer,
+        clock: Clock,
     ) -> TableContext:
         """Return the context with the score and the residuals of the held-out outputs."""
         assert isinstance(scorer, NumberScorer)
         good = np.flatnonzero(np.isfinite(fit.held_out).all(axis=1))
         outputs = fit.held_out[good]
         gap = scorer.targets[good] - scorer.predicted(outputs)
-        nearby, local = _local_scale(fit, problem, gap / context.scale, good)
+        nearby, local = _local_scale(fit, problem, gap / context.scale, good, clock)
         residuals = scaled_residuals(gap, local * context.scale, problem.weight[good])
         score = scorer.score(outputs, good)
         return replace(context, best_score=score, calibration=residuals, nearby=nearby)
@@ -294,7 +297,7 @@ def _units(targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _local_scale(
-    fit: TableFit, problem: Problem, gap: FloatArray, rows: IntArray
+    fit: TableFit, problem: Problem, gap: FloatArray, rows: IntArray, clock: Clock
 ) -> tuple[int, FloatArray]:
     """Return how many nearby rows a local error is made of, and the local errors (m, k) of rows.
 
@@ -306,6 +309,8 @@ def _local_scale(
     gap : array of shape (m, k)
         Held-out residuals of some of them.
     rows : int array of shape (m,)
+    clock : Clock
+        Without time for nearby rows it is the error of the parts.
 
     Notes
     -----
@@ -313,10 +318,10 @@ def _local_scale(
     error times a constant; nearby rows have to gain two standard errors over the parts.
     """
     n, weight = len(fit.held_out), problem.weight[rows]
-    tiny = np.finfo(np.float64).tiny
+    tiny = np.finfo(np.float64).eps ** 2  # of the variance: rounding
 
     def unlikely(local: FloatArray) -> FloatArray:
-        square = np.maximum(local, tiny) ** 2
+        square = np.maximum(local**2, tiny)
         ratio = gap**2 / square
         constant = np.maximum(np.average(ratio, axis=0, weights=weight), tiny)
         return np.asarray((ratio / constant + np.log(square * constant)).sum(axis=1))
@@ -329,7 +334,7 @@ def _local_scale(
         return chosen, local
     base = unlikely(flat)
     for count in _NEARBY:
-        if 4 * count > len(gap):
+        if 4 * count > len(gap) or clock.over(_SPENT):
             break
         near = fit.own_error(n, count)[rows]
         gain = base - unlikely(near)

@@ -164,7 +164,8 @@ def compress_table(
     """
     n = len(teacher.Y)
     random = np.random.default_rng(seed)
-    folds = random.permutation(n) % 5
+    n_folds = min(5, n)
+    folds = random.permutation(n) % n_folds
     most = min(max(sizes), n)
     number, gamma = choose_width(fit, teacher, most, folds, random)
     member, X = fit.in_parts[number], teacher.inputs[number]
@@ -172,10 +173,10 @@ def compress_table(
     m = min(n, max(_LEAST, min(4 * most, max(_MOST, most))))
     Z = prototypes_of(X, m, kernel, random)
     aimed, true = (
-        [fold_moments(kernel, X, Z, T, teacher.weight, folds == v, threads) for v in range(5)]
+        [fold_moments(kernel, X, Z, T, teacher.weight, folds == v, threads) for v in range(n_folds)]
         for T in (teacher.aim, teacher.Y)
     )
-    judged = range(1 if n >= _MANY else 5)
+    judged = range(1 if n >= _MANY else n_folds)
     # What the large model says about other rows has met the targets of a fold: models that are
     # judged on it learn from targets.
     solved = run_blocks(

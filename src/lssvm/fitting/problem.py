@@ -80,6 +80,17 @@ class Problem:
         X = metric.apply(self.inputs[inputs][at])
         return Rows(X, self.Y[at], self.weight[at], labels)
 
+    def divided(self, by: float) -> Problem:
+        """Return the problem with its weights divided by a number.
+
+        Parameters
+        ----------
+        by : float
+            Larger than 0.
+        """
+        scored = None if self.scored is None else self.scored / by
+        return replace(self, weight=self.weight / by, scored=scored)
+
     def merged(self) -> Problem:
         """Return the problem with copies of a row as one row of their weight, in a fixed order.
 

@@ -330,7 +330,8 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
         losses.append(
             row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
         )
-        gain = 1.0 - losses[-1].mean() / losses[-2].mean() if number else np.nan
+        before = losses[-2].mean() if number else 0.0
+        gain = 1.0 - losses[-1].mean() / before if before > 0 else np.nan
         d, k = problem.inputs[kind.inputs].shape[1], problem.Y.shape[1]
         operations = n**3 + len(numbers) * (n**3 / 6.0 + 4.0 * _IN_FOLDS * n * d * (k + 2))
         cost = operations / work.unit(n)

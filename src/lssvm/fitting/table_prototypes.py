@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.blocks import run_blocks, slices
+from lssvm._core.blocks import run_stream, slices
 from lssvm._core.errors import NumericalWarning
 from lssvm.data import ArraySource
 from lssvm.fitting.problem import AllRows
@@ -424,7 +424,7 @@ def fold_moments(
         K = np.asarray(kernel(X[at], Z))
         return Moments.of(K, T[at], weight[at])
 
-    return reduce(add, run_blocks(block, slices(len(rows), _BLOCK), threads))
+    return reduce(add, run_stream(block, slices(len(rows), _BLOCK), threads))
 
 
 def expansion(

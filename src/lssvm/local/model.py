@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -227,22 +228,21 @@ class PartsModel:
         cuts = tuple(self._without(cut, gone, engine) for cut in self.cuts)
         return replace(self, cuts=cuts)
 
-    def _solved_again(
-        self, cut: Cut, rows: Rows, change: Callable[[Rows, Rows], Rows], engine: PartsEngine
-    ) -> list[Leaf]:
-        """Return the parts of a cut, those that rows fall into solved with changed rows."""
+    def _solved_again(self, cut: Cut, changed: dict[int, Rows], engine: PartsEngine) -> list[Leaf]:
+        """Return the parts of a cut, some of them solved with other rows."""
         leaves = list(cut.leaves)
-        own = [(p, m) for p, m in enumerate(cut.tree.members(rows.X)) if len(m)]
-        tasks = [
-            LeafTask(change(leaves[p].rows, rows.take(m)), self.distance, leaves[p].setting)
-            for p, m in own
-        ]
-        for (p, _), leaf in zip(own, engine.fit(tasks), strict=True):
+        tasks = [LeafTask(rows, self.distance, leaves[p].setting) for p, rows in changed.items()]
+        for p, leaf in zip(changed, engine.fit(tasks), strict=True):
             leaves[p] = leaf
         return leaves
 
     def _with(self, cut: Cut, new: Rows, engine: PartsEngine) -> Cut:
-        tree, leaves = cut.tree, self._solved_again(cut, new, Rows.joined, engine)
+        changed = {
+            p: cut.leaves[p].rows.joined(new.take(m))
+            for p, m in enumerate(cut.tree.members(new.X))
+            if len(m)
+        }
+        tree, leaves = cut.tree, self._solved_again(cut, changed, engine)
         for p in range(len(leaves)):
             if len(leaves[p].rows.X) > _GROWN * self.part_size:
                 tree, leaves = self._split(tree, leaves, p, engine)
@@ -277,37 +277,69 @@ class PartsModel:
         ), leaves + new[1:]
 
     def _without(self, cut: Cut, gone: Rows, engine: PartsEngine) -> Cut:
-        return Cut(cut.tree, tuple(self._solved_again(cut, gone, _remaining, engine)))
+        """Take the weight of rows away; an emptied part becomes one with its neighbour."""
+        shelves: dict[int, _Shelf] = {}
 
+        def taken(part: int, row: Rows) -> bool:
+            if part not in shelves:
+                shelves[part] = _Shelf(cut.leaves[part].rows)
+            return shelves[part].take(row)
 
-def _remaining(rows: Rows, gone: Rows) -> Rows:
-    """Return the rows that are left when the weight of each of ``gone`` is taken away."""
-
-    def keys(part: Rows) -> list[bytes]:
-        X = part.X.astype(np.float64)
-        table = np.ascontiguousarray(np.column_stack([X, part.Y]) + 0.0)
-        return [row.tobytes() for row in table]
-
-    places: dict[bytes, list[int]] = {}
-    for i, key in enumerate(keys(rows)):
-        places.setdefault(key, []).append(i)
-    weight = rows.weight.copy()
-    same = replace(gone, X=gone.X.astype(rows.X.dtype))
-    for key, lost in zip(keys(same), gone.weight, strict=True):
-        enough = [i for i in places.get(key, []) if weight[i] >= lost * (1.0 - 1e-9)]
-        if not enough:
+        met: set[int] = set()
+        for i, first in enumerate(cut.tree.route(gone.X).tolist()):
+            # Rows that are kept in single precision may be on the other side of a cut.
+            row = gone.take(np.array([i], dtype=np.intp))
+            others = (p for p in range(len(cut.leaves)) if p != first)
+            part = next((p for p in itertools.chain([first], others) if taken(p, row)), None)
+            if part is None:
+                raise InvalidInputError(
+                    "A row that should be forgotten is not among the rows of the model: give rows "
+                    "with the inputs, targets and weights that they were learned with."
+                )
+            met.add(part)
+        left = {part: shelves[part].left() for part in sorted(met)}
+        empty = [part for part, rows in left.items() if rows is None]
+        if len(empty) == len(cut.leaves):
             raise InvalidInputError(
-                "A row that should be forgotten is not among the rows of the model: give rows with "
-                "the inputs, targets and weights that they were learned with."
+                "Forgetting these rows would leave none: keep at least one, or fit again."
             )
-        weight[enough[0]] -= lost
-    kept = np.flatnonzero(weight > 1e-9 * rows.weight)
-    if not len(kept):
-        raise InvalidInputError(
-            "Forgetting these rows would leave a part without any row: keep at least one row of "
-            "every part, or fit anew."
-        )
-    return replace(rows, weight=weight).take(kept)
+        changed = {part: rows for part, rows in left.items() if rows is not None}
+        tree, leaves = cut.tree, self._solved_again(cut, changed, engine)
+        for part in reversed(empty):
+            del leaves[part]
+            tree = tree.without(part)
+        return Cut(tree, tuple(leaves))
+
+
+class _Shelf:
+    """The rows of a part by their inputs and targets, with the weight that is left of each."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.weight = rows, rows.weight.copy()
+        self.places: dict[bytes, list[int]] = {}
+        for i, key in enumerate(self._keys(rows)):
+            self.places.setdefault(key, []).append(i)
+
+    def _keys(self, rows: Rows) -> list[bytes]:
+        X = rows.X.astype(self.rows.X.dtype).astype(np.float64)
+        return [row.tobytes() for row in np.ascontiguousarray(np.column_stack([X, rows.Y]) + 0.0)]
+
+    def take(self, row: Rows) -> bool:
+        """Take the weight of a row away, from copies too; return whether there was as much."""
+        at, lost = self.places.get(self._keys(row)[0], []), float(row.weight[0])
+        if not at or self.weight[at].sum() < lost * (1.0 - 1e-9):
+            return False
+        # Of copies first the one of the same weight, so that the others stay what they are.
+        for i in sorted(at, key=lambda i: (abs(self.weight[i] - lost) > 1e-9 * lost, i)):
+            part = min(lost, float(self.weight[i]))
+            self.weight[i] -= part
+            lost -= part
+        return True
+
+    def left(self) -> Rows | None:
+        """Return the rows that are left, or None."""
+        kept = np.flatnonzero(self.weight > 1e-9 * self.rows.weight)
+        return replace(self.rows, weight=self.weight).take(kept) if len(kept) else None
 
 
 def fit_parts(

@@ -86,6 +86,33 @@ class Tree:
         counts = np.bincount(part, minlength=self.n_parts)
         return np.split(order, np.cumsum(counts)[:-1])
 
+    def without(self, part: int) -> Tree:
+        """Return the tree in which the neighbour of a part takes its place.
+
+        Parameters
+        ----------
+        part : int
+            Number of the part; those after it count one less.
+        """
+        nodes: list[int] = []
+        children: list[list[int]] = []
+
+        def keep(node: int) -> int:
+            if node < 0:
+                return node + (-1 - node > part)
+            left, right = self.children[node].tolist()
+            if -1 - part in (left, right):
+                return keep(right if left == -1 - part else left)
+            number = len(nodes)
+            nodes.append(node)
+            children.append([])
+            children[number] = [keep(left), keep(right)]
+            return number
+
+        keep(0)
+        below = np.asarray(children, dtype=np.intp).reshape(-1, 2)
+        return Tree(self.directions[nodes], self.thresholds[nodes], below, self.n_parts - 1)
+
 
 def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | None = None) -> Tree:
     """Cut rows into parts of about equal size, none larger than ``part_size`` where possible.
