@@ -348,8 +348,9 @@ def _labels(y: Any) -> AnyArray:
         raise InvalidInputError(
             "The scan has no target: name the column to predict with scan(..., target=...)."
         )
-    if not np.size(y):
-        raise InvalidInputError(f"y has shape {np.shape(y)}: give one label for each row.")
+    if not np.asarray(y).size:
+        shape = np.asarray(y).shape
+        raise InvalidInputError(f"y has shape {shape}: give one label for each row.")
     y = column_or_1d(check_labels(y), warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
