@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from tests.cli.running import good, lssvm
+from tests.first_hour.test_columns import CASES as COLUMNS
 from tests.report.rough import make_rough
 
 pd = pytest.importorskip("pandas")
@@ -71,15 +72,9 @@ def test_a_messy_file_is_trained_reported_and_predicted(name, tmp_path, monkeypa
         assert all(f"{c}" in text for c in rows.columns if c != "y")
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["German dates", "a word for missing", "ordered levels"])
-def test_the_code_of_the_report_of_a_messy_file_gives_the_same_figures(name, tmp_path, monkeypatch):
-    make_rough(monkeypatch)
-    monkeypatch.chdir(tmp_path)
-    rows, words, _ = CASES[name]
-    rows.to_csv("rows.csv", index=False)
-    options = ("-o", "m.lssvm", "--preset", "fast", "--report", "first.html", *words)
-    good("train", "rows.csv", "-t", "y", *options)
+def reproduced(train, tmp_path):
+    """Train with a report, run the code that the report shows, and compare both reports."""
+    good("train", "rows.csv", "-t", "y", "--preset", "fast", "--report", "first.html", *train)
     first = (tmp_path / "first.html").read_text(encoding="utf-8")
     code = html.unescape(first.split("In Python</h3>")[1].split("<code>")[1].split("</code>")[0])
     exec(compile(code, "report", "exec"), {})
@@ -87,6 +82,40 @@ def test_the_code_of_the_report_of_a_messy_file_gives_the_same_figures(name, tmp
     for key in ("figures", "data", "comparison", "columns"):
         one, other = (p.split(f'id="{key}"')[1].split("</section>")[0] for p in (first, again))
         assert one == other
+    return first
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["German dates", "a word for missing", "ordered levels"])
+def test_the_code_of_the_report_of_a_messy_file_gives_the_same_figures(name, tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    rows, words, _ = CASES[name]
+    rows.to_csv("rows.csv", index=False)
+    reproduced(("-o", "m.lssvm", *words), tmp_path)
+
+
+MESSY = [name for name, case in COLUMNS.items() if case.file and not case.options]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, len(MESSY), 10))
+def test_every_messy_column_is_trained_reported_predicted_and_reproduced(
+    first, tmp_path, monkeypatch
+):
+    make_rough(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    names = MESSY[first : first + 10]
+    # Columns are turned, so that none equals another.
+    rows = {
+        n: np.roll(np.array(list(COLUMNS[n].values), dtype=object), i) for i, n in enumerate(names)
+    }
+    pd.DataFrame({"x": X, **rows, "y": VALUE}).to_csv("rows.csv", index=False)
+    text = reproduced(("-o", "m.lssvm"), tmp_path)
+    assert all(html.escape(n, quote=False) in text or n in text for n in names)
+    good("predict", "m.lssvm", "rows.csv", "-o", "p.csv")
+    predicted = pd.read_csv("p.csv")["prediction"]
+    assert len(predicted) == N and predicted.notna().all()
 
 
 REPORTED = {"American dates", "German dates", "dates as numbers", "an empty column", "rare classes"}

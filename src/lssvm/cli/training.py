@@ -491,7 +491,7 @@ def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
     how = f"Reading({', '.join(f'{name}={value!r}' for name, value in read.items())})"
     texts = [n for n in inspected.table.csv.types if n not in inspected.types]
     named = f".with_categories({texts!r})" if texts else ""
-    names = textwrap.fill(", ".join(map(repr, inspected.features)), 76, break_long_words=False)
+    names = ",\n".join(map(repr, inspected.features))  # names may hold spaces and hyphens
     target, weight = inspected.target, inspected.weight
     options = f", types={dict(inspected.types)!r}, max_categories={inspected.max_categories}"
     groups = rule is not None and _groups(fitted.model, inspected, rule) is not None
