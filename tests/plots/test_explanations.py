@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn import inspection as sklearn_inspection
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -179,6 +180,8 @@ def test_partial_dependence_is_that_of_scikit_learn(column):
     assert display.ax_.get_ylabel() == "probability of yes" and len(display.responses) == len(known)
     if column == "job":
         assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["cook", "smith"]
+    if column == "job" and tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7):
+        return  # it does not take columns of text
     theirs = sklearn_inspection.PartialDependenceDisplay.from_estimator(
         model,
         known,

@@ -692,20 +692,27 @@ class PartialDependenceDisplay(Display):
         known = np.flatnonzero(values == values)  # a grid between quantiles has no missing values
         rows = resample(X.iloc[known] if frame else X[known], replace=False, random_state=0)
         rows = rows[:n_rows]
-        found = partial_dependence(
-            model,
-            rows,
-            [j],
-            categorical_features=None if values.dtype.kind in "biuf" else [j],
-            percentiles=(0.02, 0.98),
-            grid_resolution=n_points,
-            kind="individual",
-        )
         classes = getattr(last, "classes_", None)
         response = "prediction" if classes is None else f"probability of {classes[output]}"
         name = names[j] if names else f"x{j}"
-        responses = found["individual"][output]
-        return cls(found["grid_values"][0], responses, name=name, response=response).plot(ax)
+        if values.dtype.kind in "biuf":
+            found = partial_dependence(
+                model,
+                rows,
+                [j],
+                percentiles=(0.02, 0.98),
+                grid_resolution=n_points,
+                kind="individual",
+            )
+            grid, responses = found["grid_values"][0], found["individual"][output]
+        else:  # scikit-learn takes columns of text from version 1.7 on
+            grid = np.unique(values[known].astype(str))
+            whole: Any = model
+            predict = whole.predict if classes is None else whole.predict_proba
+            changed = [rows.assign(**{name: level}) for level in grid]
+            columns = [np.asarray(predict(some)).reshape(len(rows), -1) for some in changed]
+            responses = np.stack([one[:, output] for one in columns], axis=1)
+        return cls(grid, responses, name=name, response=response).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
