@@ -67,7 +67,7 @@ def labels(rng, n, of=plain):
 
 
 # A known fault: intervals of encoded targets cover 2 to 3 % too little.
-SHORT = pytest.param(towns, 150, marks=pytest.mark.xfail(strict=False))
+SHORT = pytest.param(towns, 150, marks=pytest.mark.xfail(strict=True))
 
 
 def honest(gaps):

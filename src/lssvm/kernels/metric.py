@@ -59,11 +59,6 @@ class Metric:
     warp: Warp | None = None
 
     @property
-    def is_identity(self) -> bool:
-        """Whether inputs stay unchanged."""
-        return self.map is None and self.warp is None
-
-    @property
     def by_feature(self) -> bool:
         """Whether every feature is mapped by itself."""
         return self.map is None or self.map.ndim == 1
