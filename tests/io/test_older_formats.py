@@ -1,10 +1,10 @@
-"""Files that version 0.2 has written (format 2) give the outputs that version 0.2 gave.
+"""Files of older formats give the outputs that the version that wrote them gave.
 
-``version_0_2/expected.json`` names for every file the new rows and what the model of version 0.2
-returned for them; the files are of 33 models, one or more of every estimator family and mode.
-Intervals of the one model with weights that keeps its rows are not among them: they are calibrated
-when first asked for, by today's rule for the scale of weights. Nor are intervals of forecasts,
-which count stretches of errors that do not overlap today.
+``version_0_2`` has files of format 2, ``format_3`` files of format 3, one or more of every estimator
+family and mode. ``expected.json`` names for every file the new rows and what the model returned for
+them. Intervals of the one model of version 0.2 with weights that keeps its rows are not among them:
+they are calibrated when first asked for, by today's rule for the scale of weights. Nor are
+intervals of forecasts, which count stretches of errors that do not overlap today.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ from lssvm.io import read_header, version_0_2
 
 pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories")
 
-FOLDER = Path(__file__).parent / "version_0_2"
-EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text())
+HERE = Path(__file__).parent
+FORMATS = {"version_0_2": 2, "format_3": 3}
+EXPECTED: dict[str, dict[str, Any]] = {
+    f"{folder}/{file}": expected
+    for folder in FORMATS
+    for file, expected in json.loads((HERE / folder / "expected.json").read_text()).items()
+}
 
 
 def rows_of(stored: dict[str, Any] | None) -> Any:
-    """Return new rows as the model of version 0.2 was given them."""
+    """Return new rows as the stored model was given them."""
     if stored is None:
         return None
     if "array" in stored:
@@ -66,25 +71,26 @@ def assert_outputs(model: Any, rows: Any, expected: dict[str, Any], tol: float =
 
 
 @pytest.mark.parametrize("file", EXPECTED)
-def test_a_file_of_version_0_2_gives_the_same_outputs(file: str, tmp_path: Path) -> None:
+def test_a_file_of_an_older_format_gives_the_same_outputs(file: str, tmp_path: Path) -> None:
     expected = EXPECTED[file]
     rows = rows_of(expected["rows"])
-    model = load(FOLDER / file)
+    model = load(HERE / file)
     assert_outputs(model, rows, expected["outputs"])
     save(model, tmp_path / "m", keep=expected["keep"])
     assert_outputs(load(tmp_path / "m"), rows, expected["outputs"])
 
 
 @pytest.mark.parametrize("file", [f for f, one in EXPECTED.items() if "added" in one])
-def test_rows_are_added_to_a_model_of_version_0_2(file: str) -> None:
+def test_rows_are_added_to_a_model_of_an_older_format(file: str) -> None:
     added = EXPECTED[file]["added"]
-    model = load(FOLDER / file).partial_fit(np.array(added["X"]), added["y"])
+    model = load(HERE / file).partial_fit(np.array(added["X"]), added["y"])
     assert_outputs(model, rows_of(EXPECTED[file]["rows"]), added["outputs"], 1e-7)
 
 
 @pytest.mark.parametrize("file", ["table_mixed.lssvm", "table_regressor_parts.lssvm"])
 def test_rows_are_added_to_a_table_model_of_version_0_2(file: str) -> None:
-    model, rows = load(FOLDER / file), rows_of(EXPECTED[file]["rows"])
+    file = f"version_0_2/{file}"
+    model, rows = load(HERE / file), rows_of(EXPECTED[file]["rows"])
     before = model.predict_proba(rows) if "mixed" in file else model.predict(rows)
     columns = {name: [values[0]] * 3 for name, values in {**rows, "one": [1.0]}.items()}
     labels = ["low", "middle", "high"] if "mixed" in file else [5.0, 5.5, 6.0]
@@ -95,18 +101,18 @@ def test_rows_are_added_to_a_table_model_of_version_0_2(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", [f for f, one in EXPECTED.items() if "truncated" in one])
-def test_a_greedy_model_of_version_0_2_is_truncated(file: str) -> None:
+def test_a_greedy_model_of_an_older_format_is_truncated(file: str) -> None:
     expected = EXPECTED[file]
-    model = load(FOLDER / file).truncate(4)
+    model = load(HERE / file).truncate(4)
     assert_outputs(model, rows_of(expected["rows"]), expected["truncated"])
 
 
 @pytest.mark.parametrize("file", EXPECTED)
-def test_the_header_of_a_file_of_version_0_2_is_read(file: str) -> None:
-    header = read_header(FOLDER / file)
-    model = load(FOLDER / file)
+def test_the_header_of_a_file_of_an_older_format_is_read(file: str) -> None:
+    header = read_header(HERE / file)
+    model = load(HERE / file)
     last = model.steps[-1][1] if hasattr(model, "steps") else model
-    assert (header["format"], header["version"]) == (2, "0.2.0")
+    assert header["format"] == FORMATS[file.split("/")[0]]
     assert header["class"] == type(last).__name__
     assert header["keep"] == EXPECTED[file]["keep"]
     assert header["metrics"] == {"error": 0.25}
