@@ -27,17 +27,17 @@ from distributed import Client, LocalCluster
 from benchmarks.cluster import sent
 from benchmarks.gpu_tables import smooth
 from lssvm._core.blocks import one_blas_thread
-from lssvm.local import ClusterParts, HostParts, LeafTask, Rows, Setting
+from lssvm.local import ClusterLeaves, HostLeaves, LeafTask, Rows, Setting
 
 TRIES = 3
 RESULTS = Path(__file__).parent / "results"
 
 
-def make_tasks(n_parts: int, size: int) -> list[LeafTask]:
+def make_tasks(n_leaves: int, size: int) -> list[LeafTask]:
     """Return parts of generated rows."""
-    X, y = smooth(n_parts * size, 0)
+    X, y = smooth(n_leaves * size, 0)
     rows = Rows(X.astype(np.float32), y[:, None], np.ones(len(y)))
-    parts = (np.arange(p * size, (p + 1) * size) for p in range(n_parts))
+    parts = (np.arange(p * size, (p + 1) * size) for p in range(n_leaves))
     return [LeafTask(rows.take(part), "cityblock", Setting(100.0, 0.05)) for part in parts]
 
 
@@ -64,7 +64,7 @@ def case(tasks: list[LeafTask], workers: int, alone: float, expected: Any) -> di
     """Return seconds of all parts on so many workers, measured and by the model."""
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
-        engine = ClusterParts(1, client)
+        engine = ClusterLeaves(1, client)
         engine.fit(tasks[:workers], tries=1)  # the workers import the library
         speed = bandwidth(client)
         before = sent(client)
@@ -81,7 +81,7 @@ def case(tasks: list[LeafTask], workers: int, alone: float, expected: Any) -> di
     return {
         "workers": workers,
         "parts": len(tasks),
-        "part_size": len(tasks[0].rows.X),
+        "leaf_size": len(tasks[0].rows.X),
         "one_process": alone,
         "seconds": seconds,
         "model": max(alone / at_a_time, moved / speed),
@@ -106,7 +106,7 @@ def write_page(results: dict[str, Any], path: Path) -> None:
         "| ---: " * 10 + "|",
     ]
     lines += [
-        f"| {r['workers']} | {r['parts']} | {r['part_size']:,} | {r['one_process']:.1f} | "
+        f"| {r['workers']} | {r['parts']} | {r['leaf_size']:,} | {r['one_process']:.1f} | "
         f"{r['seconds']:.1f} | {r['model']:.1f} | {r['moved_mb']:.1f} | "
         f"{r['between_workers_mb']:.1f} | {r['bandwidth_mb_s']:.0f} | {r['difference']:.0e} |"
         for r in results["cases"]
@@ -125,7 +125,7 @@ def main() -> None:
     tasks = make_tasks(options.parts, options.size)
     begin = time.perf_counter()
     with one_blas_thread():
-        expected = HostParts(1).fit(tasks, tries=TRIES)
+        expected = HostLeaves(1).fit(tasks, tries=TRIES)
     alone = time.perf_counter() - begin
     results["cases"] = []
     for workers in options.workers:

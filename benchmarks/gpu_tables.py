@@ -78,7 +78,7 @@ def covertype(args: argparse.Namespace) -> dict[str, Any]:
         "best_score": float(model.best_score_),
         "fit_s": fitted - began,
         "predict_s": time.perf_counter() - fitted,
-        "part_size": model.part_size_,
+        "leaf_size": model.leaf_size_,
         "summary": model.summary_,
     }
 
@@ -112,7 +112,7 @@ def of_size(n: int, args: argparse.Namespace) -> dict[str, Any]:
         "error": error,
         "fit_s": fitted - began,
         "predict_s": predicted - fitted,
-        "part_size": model.part_size_,
+        "leaf_size": model.leaf_size_,
         "summary": model.summary_,
         "prototypes_error": 100.0 * float(np.mean((peer.predict(new) - truth) ** 2)) / spread,
         "prototypes_fit_s": done - predicted,

@@ -188,12 +188,12 @@ def leaf(scale: float) -> Case:
 
 def parts(scale: float) -> Case:
     """Prediction of the model for tables: every row by the rows of its part."""
-    from lssvm.local import Rows, Setting, fit_parts
+    from lssvm.local import Rows, Setting, fit_local
 
     n, d, size, new = int(8000 * scale), 10, 1000, int(10_000 * scale)
     X, Y = _rows(n, d)
-    model = fit_parts(Rows(X, Y, np.ones(n)), "cityblock", Setting(10.0, 0.1), part_size=size)
-    length = int(np.mean([len(leaf.rows.X) for leaf in model.cuts[0].leaves]))
+    model = fit_local(Rows(X, Y, np.ones(n)), "cityblock", Setting(10.0, 0.1), leaf_size=size)
+    length = int(np.mean([len(leaf.rows.X) for leaf in model.leaves]))
     T = _rows(new, d, 1)[0]
     K, coef = np.random.default_rng(2).uniform(size=(1000, length)), np.ones((length, 1))
 

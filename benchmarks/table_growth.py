@@ -72,7 +72,7 @@ def measure(path: Path, threads: int, budget: str) -> dict[str, Any]:
         "peak_bytes": peak,
         "error": error,
         "predict_seconds": predicted,
-        "part_size": model.part_size_,
+        "leaf_size": model.leaf_size_,
         "summary": model.summary_,
         "prototypes_error": 100.0 * float(np.mean((peer.predict(rows) - truth) ** 2)) / spread,
         "prototypes_seconds": peer_seconds,
@@ -150,7 +150,7 @@ def table(path: Path) -> str:
     for n, r in zip(sizes, found, strict=True):
         lines.append(
             f"| {n:,} | {r['seconds'] / 60:.1f} | {r['processor_seconds'] / 60:.1f} "
-            f"| {r['part_size']:,} | {r['budget']} | {r['peak_bytes'] / 1e9:.2f} GB "
+            f"| {r['leaf_size']:,} | {r['budget']} | {r['peak_bytes'] / 1e9:.2f} GB "
             f"| {r['scratch_bytes'] / 1e9:.2f} GB | {r['error']:.1f} "
             f"| {r['prototypes_error']:.1f} |"
         )

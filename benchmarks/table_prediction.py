@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from lssvm.fitting import Configuration, Member, TableFit
-from lssvm.local import Cut, HostParts, Leaf, PartsModel, Rows, Setting, grow_tree
+from lssvm.local import HostLeaves, Leaf, LocalModel, Partition, Rows, Setting, grow_tree
 from lssvm.solvers import ExactFit
 
 
@@ -31,7 +31,7 @@ def make(n: int, d: int, size: int, kernel: str, seed: int) -> Member:
         fit = ExactFit(random.normal(size=(m, 1)), np.zeros(1), np.empty((0, 1)))
         some = Rows(X[rows], np.empty((0, 1)), np.empty(0))
         leaves.append(Leaf(some, Setting(1.0, 0.05), fit, 1.0))
-    model = PartsModel(configuration.distance, (Cut(tree, tuple(leaves)),), size)
+    model = LocalModel(configuration.distance, (Partition(tree, tuple(leaves)),), size)
     return Member(configuration, model)
 
 
@@ -47,14 +47,14 @@ def main() -> None:
     new = np.random.default_rng(1).normal(size=(asked.rows, asked.features))
     wall = cpu = 0.0
     sizes = {
-        kernel: (asked.train, asked.part_size) for kernel in ("rbf", "exponential", "laplacian")
+        kernel: (asked.train, asked.leaf_size) for kernel in ("rbf", "exponential", "laplacian")
     }
     sizes["laplacian, prototypes"] = asked.prototypes, asked.prototypes
     for name, (n, size) in sizes.items():
         member = make(n, asked.features, size, name.partition(",")[0], 0)
         fit = TableFit((member,), (), np.empty((0, 1)), size)
         begin, used = time.perf_counter(), time.process_time()
-        fit.outputs({"standardised": new}, engine=HostParts(asked.threads))
+        fit.outputs({"standardised": new}, engine=HostLeaves(asked.threads))
         took = time.perf_counter() - begin, time.process_time() - used
         print(f"{name}: {took[0]:.1f} s, {took[1]:.1f} s of processor time", flush=True)
         wall, cpu = wall + took[0], cpu + took[1]

@@ -154,10 +154,10 @@ METHODS = [
              "ours", partial(_dual, C="cv", gamma="cv")),
     _tables("table-without-metric", "without a metric", "metric=None", "ablation",
             partial(_table, metric=None)),
-    _tables("table-without-quantiles", "without quantiles", "inputs=\"standardised\"", "ablation",
-            partial(_table, inputs="standardised")),
-    _tables("table-without-standardised", "without standardised inputs", "inputs=\"quantiles\"",
-            "ablation", partial(_table, inputs="quantiles")),
+    _tables("table-without-quantiles", "without quantiles", "scaling=\"standardised\"", "ablation",
+            partial(_table, scaling="standardised")),
+    _tables("table-without-standardised", "without standardised inputs", "scaling=\"quantiles\"",
+            "ablation", partial(_table, scaling="quantiles")),
     *(
         _tables(f"table-without-{kernel}", f"without the {kernel} kernel",
                 "kernel= the other two", "ablation",
@@ -177,8 +177,8 @@ METHODS = [
     Method("table-numbers", "lssvm tables, the peers' inputs", "variant", "numbers", _table,
            "the default, with medians and indicators as the peers have"),
     *(
-        _tables(f"table-parts-{size}", f"parts of {size:,} rows", f"part_size={size}", "variant",
-                partial(_table, part_size=size))
+        _tables(f"table-parts-{size}", f"parts of {size:,} rows", f"leaf_size={size}", "variant",
+                partial(_table, leaf_size=size))
         for size in (500, 1000, 2000, 4000)
     ),
     _tables("table-two-trees", "two trees", "n_trees=2", "variant", partial(_table, n_trees=2)),

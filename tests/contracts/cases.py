@@ -617,9 +617,9 @@ def _series() -> list[Case]:
 
 
 # The names of options that several cases share stand here only.
-ONE: dict[str, Any] = {"preset": "fast", "inputs": "standardised", "kernel": "rbf", "n_jobs": 1}
-IN_PARTS: dict[str, Any] = {**ONE, "part_size": 700, "grouped": True}
-SAMPLED: dict[str, Any] = {**ONE, "part_size": 300, "many": 3100}
+ONE: dict[str, Any] = {"preset": "fast", "scaling": "standardised", "kernel": "rbf", "n_jobs": 1}
+IN_PARTS: dict[str, Any] = {**ONE, "leaf_size": 700, "grouped": True}
+SAMPLED: dict[str, Any] = {**ONE, "leaf_size": 300, "many": 3100}
 _DRAWN = "folds are drawn by the bytes of prepared numbers, which the last bit of a mean changes"
 DRAWN: dict[str, Any] = {
     "looser": {"best_score_": 0.2, "proba": 0.3, "interval": 0.5, "set": math.inf},

@@ -162,7 +162,7 @@ def test_what_needs_dense_rows_says_so():
 def test_tables_are_prepared_as_dense_columns(model):
     y = NUMBERS if model is LSSVMRegressor else CLASSES
     some, y = X[:90, :12], y[:90]
-    how = {"inputs": "standardised", "kernel": "rbf", "metric": None}
+    how = {"scaling": "standardised", "kernel": "rbf", "metric": None}
     sparse, dense = (model("fast", **how).fit(A, y) for A in (some, some.toarray()))
     np.testing.assert_array_equal(sparse.predict(some), dense.predict(some.toarray()))
 

@@ -24,8 +24,8 @@ labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
 new = rng.normal(size=(300, 3))
 
 
-ONE = {"inputs": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
-TWO = {"inputs": "standardised", "kernel": ["rbf", "laplacian"], "n_jobs": 1}  # with a metric
+ONE = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+TWO = {"scaling": "standardised", "kernel": ["rbf", "laplacian"], "n_jobs": 1}  # with a metric
 
 
 @pytest.mark.parametrize("kind", [LSSVMClassifier, LSSVMRegressor])
@@ -84,7 +84,7 @@ class TestRegressor:
         A = own.uniform(-1, 1, (4000, 2))
         noise = np.where(A[:, 0] > 0, 1.0, 0.1)
         t = np.sin(3 * A[:, 1]) + noise * own.normal(size=4000)
-        one = {"inputs": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+        one = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
         model = LSSVMRegressor("fast", **one).fit(A[:700], t[:700])
         low, high = model.predict_interval(A[700:], 0.9).T
         inside, width = (t[700:] >= low) & (t[700:] <= high), high - low
@@ -97,7 +97,7 @@ class TestRegressor:
         own = np.random.default_rng(4)
         A = own.uniform(-1, 1, (300, 2))
         t = np.sin(3 * A[:, 1]) + 0.2 * own.normal(size=300)
-        one = {"inputs": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+        one = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
         model = LSSVMRegressor("fast", **one).fit(A, t)
         widths = np.ptp(model.predict_interval(A[:50]), axis=1)
         np.testing.assert_allclose(widths, widths[0])
@@ -275,12 +275,12 @@ def test_updates_with_columns_encoded_by_the_target():
 def test_parameters_are_checked():
     for wrong in (
         {"preset": "slow"},
-        {"inputs": "ranks"},
+        {"scaling": "ranks"},
         {"kernel": []},
         {"metric": "round"},
         {"metric": [1.0, 2.0]},
         {"metric": np.zeros(3)},
-        {"part_size": 0},
+        {"leaf_size": 0},
         {"time_limit": -1},
     ):
         with pytest.raises(InvalidInputError, match=next(iter(wrong))):
@@ -288,10 +288,10 @@ def test_parameters_are_checked():
 
 
 def test_chosen_ingredients_and_clone():
-    model = LSSVMRegressor("fast", inputs="standardised", kernel="rbf", metric=None, n_jobs=1)
+    model = LSSVMRegressor("fast", scaling="standardised", kernel="rbf", metric=None, n_jobs=1)
     model = clone(model).fit(X, y)
     assert set(model.configurations_["kernel"]) == {"rbf"}
-    assert set(model.configurations_["inputs"]) == {"standardised"}
+    assert set(model.configurations_["scaling"]) == {"standardised"}
     assert list(model.preparations_) == ["standardised"]
     np.testing.assert_array_equal(model.metric_, np.eye(3))
     assert cross_val_score(model, X, y, cv=3).mean() > 0.7
@@ -324,7 +324,7 @@ class TestInterruption:
     @staticmethod
     def make():
         kernels = ["rbf", "laplacian"]
-        return LSSVMClassifier("fast", kernel=kernels, inputs="standardised", n_jobs=1)
+        return LSSVMClassifier("fast", kernel=kernels, scaling="standardised", n_jobs=1)
 
     @staticmethod
     def at(step, error):
@@ -398,7 +398,7 @@ class TestCompression:
     def test_classes(self, classifier):
         few = classifier.compress(12)
         assert type(few) is LSSVMClassifier and few.get_params() == classifier.get_params()
-        (leaf,) = few.record_.members[0].model.cuts[0].leaves
+        (leaf,) = few.record_.members[0].model.leaves
         assert leaf.rows.X.shape == (12, 3)
         assert np.mean(few.predict(new) == classifier.predict(new)) > 0.85
         assert few.predict_proba(new).shape == (300, 3)
@@ -441,7 +441,7 @@ class TestCompression:
         own = np.random.default_rng(0)
         A = own.uniform(-3, 3, (2600, 2))
         t = np.where(np.sin(A[:, 0]) * A[:, 1] > 0, "a", "b")
-        model = LSSVMClassifier("fast", part_size=300, **ONE).fit(A[:2500], t[:2500])
+        model = LSSVMClassifier("fast", leaf_size=300, **ONE).fit(A[:2500], t[:2500])
         few = model.compress(60)
         assert few.score(A[2500:], t[2500:]) > model.score(A[2500:], t[2500:]) - 0.08
 
@@ -472,7 +472,7 @@ class TestEveryIngredientOff:
     @staticmethod
     def setting(model):
         (member,) = model.record_.members
-        (leaf,) = member.model.cuts[0].leaves
+        (leaf,) = member.model.leaves
         if isinstance(model, LSSVMRegressor):
             assert member.weight == 1.0 and not model.record_.offset.any()
         prepared = model.preparations_["standardised"].transform

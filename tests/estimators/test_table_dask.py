@@ -7,13 +7,13 @@ import pytest
 
 from lssvm import LSSVMRegressor
 from lssvm.estimators import table_source
-from lssvm.local import ClusterParts, HostParts, LeafTask, Rows, Setting
+from lssvm.local import ClusterLeaves, HostLeaves, LeafTask, Rows, Setting
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pytest.importorskip("distributed")
 
-CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
+CHOSEN = {"preset": "fast", "kernel": "rbf", "scaling": "standardised", "leaf_size": 300}
 
 
 def tasks(count=6, n=80):
@@ -29,23 +29,23 @@ def tasks(count=6, n=80):
 def test_parts_of_a_cluster_are_those_of_the_host(client):
     todo = tasks()
     seen = []
-    got = ClusterParts(1, client).fit(todo, tries=4, finished=lambda i, leaf: seen.append(i))
+    got = ClusterLeaves(1, client).fit(todo, tries=4, finished=lambda i, leaf: seen.append(i))
     assert seen == list(range(6))
-    for mine, theirs in zip(got, HostParts().fit(todo, tries=4), strict=True):
+    for mine, theirs in zip(got, HostLeaves().fit(todo, tries=4), strict=True):
         assert mine.setting == theirs.setting
         np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
 
 
 def test_a_killed_worker_changes_nothing(client_of_processes):
     todo = tasks(12, 300)
-    expected = HostParts().fit(todo, tries=4)
+    expected = HostLeaves().fit(todo, tries=4)
     pids = list(client_of_processes.run(os.getpid).values())
 
     def kill(number, leaf):
         if number == 1:
             os.kill(pids[0], 9)
 
-    got = ClusterParts(1, client_of_processes).fit(todo, tries=4, finished=kill)
+    got = ClusterLeaves(1, client_of_processes).fit(todo, tries=4, finished=kill)
     for mine, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
 

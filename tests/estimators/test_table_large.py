@@ -9,7 +9,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import table_source
 from lssvm.local import store
 
-CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
+CHOSEN = {"preset": "fast", "kernel": "rbf", "scaling": "standardised", "leaf_size": 300}
 
 
 def table(n, seed=0):
@@ -81,7 +81,7 @@ def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scra
     new, truth = table(500, seed=1)
     np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-8)
     assert outside.best_score_ == pytest.approx(inside.best_score_, abs=1e-9)
-    leaves = inside.record_.members[0].model.cuts[0].leaves
+    leaves = inside.record_.members[0].model.leaves
     assert sum(len(leaf.rows.X) for leaf in leaves) == 4000
     error = np.mean((inside.predict(new) - truth) ** 2) / np.var(truth)
     assert error < 0.12
@@ -99,7 +99,7 @@ def test_all_rows_beat_the_sample(small_limits):
         table_source.MemorySource.of(frame, y, np.ones(4000)), model._seed()
     )
     assert len(positions) == 3000
-    fitted = sum(len(leaf.rows.X) for leaf in model.record_.members[0].model.cuts[0].leaves)
+    fitted = sum(len(leaf.rows.X) for leaf in model.record_.members[0].model.leaves)
     assert fitted == 4000
     assert np.abs(model.predict(frame[far]) - y[far]).mean() < 1.0
 
@@ -116,7 +116,7 @@ def test_classes_weights_and_intervals(small_limits, file):
     new, truth = table(400, seed=1)
     np.testing.assert_allclose(outside.predict_proba(new), inside.predict_proba(new), atol=1e-8)
     assert outside.score(new, np.where(truth > 0.8, "high", "low")) > 0.85
-    used = sum(len(leaf.rows.X) for leaf in outside.record_.members[0].model.cuts[0].leaves)
+    used = sum(len(leaf.rows.X) for leaf in outside.record_.members[0].model.leaves)
     assert used == 3800
     regressor = LSSVMRegressor(**CHOSEN).fit(frame, value)
     low, high = regressor.predict_interval(new, coverage=0.9).T
@@ -166,7 +166,7 @@ def test_prototypes_where_parts_do_not_fit_into_memory(small_limits, file, tmp_p
     assert abs(np.mean((truth >= low) & (truth <= high)) - 0.9) < 0.04
     # the expansion solves the fixed-size problem of all rows, not of the sample alone
     (member,) = model.record_.members
-    (leaf,) = member.model.cuts[0].leaves
+    (leaf,) = member.model.leaves
     X = member.metric.apply(model.preparations_["standardised"].transform(frame))
     kernel = member.configuration.make_kernel(leaf.setting.gamma)
     Z, target = leaf.rows.X, (y - y.mean()) / y.std()
@@ -185,7 +185,7 @@ def test_prototypes_where_parts_do_not_fit_into_memory(small_limits, file, tmp_p
 def test_prototypes_where_there_is_no_time_for_parts(small_limits):
     frame, y = table(4000)
     names = np.where(y > 0.5, "high", "low")
-    model = LSSVMClassifier(preset="fast", kernel="rbf", inputs="standardised", time_limit=1e-3)
+    model = LSSVMClassifier(preset="fast", kernel="rbf", scaling="standardised", time_limit=1e-3)
     model.fit(frame, names)
     assert "time_limit" in model.summary_
     new, truth = table(1000, seed=1)

@@ -97,7 +97,7 @@ def test_a_score_that_is_asked_for_is_scikit_learns():
     assert judge.score(p, np.arange(9)) == held_out_r2(y, p, np.ones(9))
 
 
-ONE = {"inputs": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+ONE = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
 
 
 def rare(n, seed, share=0.05):

@@ -212,7 +212,7 @@ def test_parts_are_sampled_with_errors_and_add_up():
     A = random.normal(size=(2600, 9))
     b = A[:, 0] + A[:, 1] * A[:, 2]
     model = LSSVMRegressor(
-        "fast", part_size=300, kernel="laplacian", inputs="standardised", metric=None
+        "fast", leaf_size=300, kernel="laplacian", scaling="standardised", metric=None
     ).fit(A, b)
     found = model.explain(A[:2], A[100:104], n_permutations=5)
     assert not found.exact

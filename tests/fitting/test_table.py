@@ -22,7 +22,7 @@ from lssvm.fitting.table_work import Candidate, Clock, Work
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
 from lssvm.kernels.warp import Warp
-from lssvm.local import HostParts, Rows, Setting, fit_leaf, grow_tree
+from lssvm.local import HostLeaves, Rows, Setting, fit_leaf, grow_tree
 
 
 def quiet(event):
@@ -76,9 +76,9 @@ def test_small_data_are_learned_and_judged_honestly():
 def test_large_data_go_into_parts():
     train = problem(2600, classes=True)
     fit = fit_table(train, LARGE, Clock(), quiet)
-    assert fit.part_size == 300
+    assert fit.leaf_size == 300
     for member in fit.members:
-        assert len(member.model.cuts[0].leaves) >= 9
+        assert len(member.model.leaves) >= 9
     known = np.isfinite(fit.held_out).all(axis=1)
     assert 300 <= known.sum() <= 2600
     wrong = np.mean(np.sign(fit.held_out[known]) != train.Y[known])
@@ -111,16 +111,16 @@ def test_every_ingredient_off_is_the_exact_model(n):
     (member,) = fit.members
     assert member.metric is IDENTITY
     rows = Rows(train.inputs["standardised"], train.Y, train.weight)
-    setting = member.model.cuts[0].leaves[0].setting
+    setting = member.model.leaves[0].setting
     exact = fit_leaf(rows, "sqeuclidean", setting).outputs(rows.X, "sqeuclidean")
     np.testing.assert_allclose(fit.outputs(train.inputs), member.weight * exact, atol=1e-10)
-    assert member.model.cuts[0].leaves[0].fit.coef.dtype == np.float64
+    assert member.model.leaves[0].fit.coef.dtype == np.float64
 
 
 def test_same_seed_same_model_whatever_the_number_of_threads():
     train, outputs = problem(2600), []
     for threads in (1, 2):
-        ask = TableSettings(**{**LARGE.__dict__, "engine": HostParts(threads), "rounds": 1})
+        ask = TableSettings(**{**LARGE.__dict__, "engine": HostLeaves(threads), "rounds": 1})
         outputs.append(fit_table(train, ask, Clock(), quiet).outputs(train.inputs))
     np.testing.assert_array_equal(*outputs)
 
@@ -212,7 +212,7 @@ def test_an_interrupt_at_every_stage_leaves_a_valid_model_or_none(size):
 @pytest.mark.parametrize("size", QUICK)
 def test_who_listens_may_stop_at_every_step(size, threads):
     p, ask = QUICK[size]
-    ask = replace(ask, engine=HostParts(threads))
+    ask = replace(ask, engine=HostLeaves(threads))
     events = []
     whole = fit_table(p, ask, Clock(), events.append)
     assert not whole.interrupted and events[-1]["stage"] == "done"
@@ -351,11 +351,11 @@ def test_a_time_limit_shortens_the_doubling():
 
 
 def test_an_engine_that_is_faster_may_spend_more():
-    class Fast(HostParts):
+    class Fast(HostLeaves):
         speed = 1e4
 
     slow, fast = (
-        leaf_size(True, gain=5.0, largest=1300, engine=e)[0] for e in (HostParts(), Fast())
+        leaf_size(True, gain=5.0, largest=1300, engine=e)[0] for e in (HostLeaves(), Fast())
     )
     assert slow < fast
 
@@ -365,7 +365,7 @@ def test_the_gain_of_a_size_is_that_of_leave_one_out_errors():
     work, start = make_work(p), Setting(100.0, 0.05)
     rows = p.rows("standardised")
     gain, setting = gain_of_size(work, rows, "sqeuclidean", start, 400)
-    halves = [rows.take(m) for m in grow_tree(rows.X, 200).members(rows.X)]
+    halves = [rows.take(m) for m in grow_tree(rows.X, 200).rows_by_leaf(rows.X)]
     first = fit_leaf(halves[0], "sqeuclidean", start, tries=2)
     second = fit_leaf(halves[1], "sqeuclidean", first.setting)
     whole = fit_leaf(rows, "sqeuclidean", start, tries=2)

@@ -21,7 +21,7 @@ from lssvm.fitting.table_prototypes import fit_beside, moments_of, rows_of
 from lssvm.fitting.table_work import Candidate, Work
 from lssvm.kernels import RBF, Laplacian
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import HostParts, PartsModel, Rows
+from lssvm.local import HostLeaves, LocalModel, Rows
 from lssvm.solvers.moments import Moments, accumulate
 from lssvm.solvers.primal import solve_on_prototypes
 
@@ -41,7 +41,7 @@ def additive(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def regressor() -> LSSVMRegressor:
     X, y = additive(4400, 0)
-    model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
+    model = LSSVMRegressor(leaf_size=500, kernel="laplacian", scaling="standardised", n_jobs=1)
     return model.fit(X, y)
 
 
@@ -95,18 +95,23 @@ def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -
     """Every row's output is that of a model of the other folds: its target has not reached it."""
     seen = []
 
-    def watched(work: Work, candidate: Candidate, parts: PartsModel, size: int, gamma: float):
+    def watched(work: Work, candidate: Candidate, parts: LocalModel, size: int, gamma: float):
         seen.append((work, *(found := fit_beside(work, candidate, parts, size, gamma))))
         return found
 
     monkeypatch.setattr("lssvm.fitting.table_prototypes.fit_beside", watched)
     X, y = additive(2600, 12)
     LSSVMRegressor(
-        "fast", part_size=300, n_prototypes=150, kernel="laplacian", inputs="standardised", n_jobs=1
+        "fast",
+        leaf_size=300,
+        n_prototypes=150,
+        kernel="laplacian",
+        scaling="standardised",
+        n_jobs=1,
     ).fit(X, y, sample_weight=np.random.default_rng(0).uniform(0.5, 2.0, len(X)))
     ((work, found, model, outputs),) = seen
     rows = work.problem.rows("standardised", found.metric)
-    (leaf,) = model.cuts[0].leaves
+    (leaf,) = model.leaves
     kernel, Z = found.configuration.make_kernel(found.setting.gamma), leaf.rows.X
     assert np.array_equal(np.unique(work.folds), np.arange(5))
     for v in range(5):
@@ -124,7 +129,7 @@ def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -
 
 def test_coefficients_are_those_of_all_rows(regressor: LSSVMRegressor) -> None:
     found = beside(regressor)
-    leaf = found.model.cuts[0].leaves[0]
+    leaf = found.model.leaves[0]
     (parts,) = regressor.record_.in_parts
     rows, positions = rows_of(parts.model)
     assert np.array_equal(np.sort(positions), np.arange(len(rows.X)))
@@ -141,7 +146,7 @@ def test_learning_and_forgetting_are_exact(regressor: LSSVMRegressor) -> None:
     found = beside(model)
     assert found.moments is not None
     assert found.moments.n == 4460
-    leaf = found.model.cuts[0].leaves[0]
+    leaf = found.model.leaves[0]
     (parts,) = model.record_.in_parts
     rows, _ = rows_of(parts.model)
     assert len(rows.X) == 4460
@@ -207,10 +212,10 @@ def test_parts_without_weight_stay_for_their_rows(regressor: LSSVMRegressor) -> 
 def test_a_number_of_prototypes_may_be_asked_for() -> None:
     X, y = additive(2600, 8)
     model = LSSVMClassifier(
-        "fast", part_size=300, kernel="laplacian", inputs="standardised", n_prototypes=300
+        "fast", leaf_size=300, kernel="laplacian", scaling="standardised", n_prototypes=300
     ).fit(X, np.where(y > 0, "high", "low"))
-    assert len(beside(model).model.cuts[0].leaves[0].rows.X) == 300
-    one = LSSVMRegressor(kernel="rbf", inputs="standardised", n_prototypes=300).fit(
+    assert len(beside(model).model.leaves[0].rows.X) == 300
+    one = LSSVMRegressor(kernel="rbf", scaling="standardised", n_prototypes=300).fit(
         X[:200], y[:200]
     )
     assert "prototypes" not in one.configurations_["stage"]  # one exact model needs none beside it
@@ -225,14 +230,14 @@ def test_other_numbers_are_refused(given: object) -> None:
 def test_there_are_none_where_time_is_short() -> None:
     X, y = additive(4400, 9)
     model = LSSVMRegressor(
-        part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1, time_limit=0.02
+        leaf_size=500, kernel="laplacian", scaling="standardised", n_jobs=1, time_limit=0.02
     ).fit(X, y)
     assert "prototypes" not in model.configurations_["stage"]
 
 
 def test_there_are_none_on_an_engine_of_larger_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HostParts, "speed", property(lambda self: 20.0))
-    model = LSSVMRegressor(part_size=500, kernel="laplacian", inputs="standardised", n_jobs=1)
+    monkeypatch.setattr(HostLeaves, "speed", property(lambda self: 20.0))
+    model = LSSVMRegressor(leaf_size=500, kernel="laplacian", scaling="standardised", n_jobs=1)
     model.fit(*additive(4400, 0))
     assert "prototypes" not in model.configurations_["stage"]
 
@@ -241,7 +246,12 @@ def test_there_are_none_on_an_engine_of_larger_parts(monkeypatch: pytest.MonkeyP
 def small() -> tuple[np.ndarray, np.ndarray, LSSVMRegressor]:
     X, y = additive(2600, 10)
     model = LSSVMRegressor(
-        "fast", part_size=300, n_prototypes=150, kernel="laplacian", inputs="standardised", n_jobs=1
+        "fast",
+        leaf_size=300,
+        n_prototypes=150,
+        kernel="laplacian",
+        scaling="standardised",
+        n_jobs=1,
     )
     return X, y, model.fit(X, y)
 
@@ -296,7 +306,7 @@ def test_an_empty_fold_is_no_judge(small: Small, monkeypatch: pytest.MonkeyPatch
     groups = np.arange(len(X)) % 10
     dealt = groups % 4
     found = beside(clone(model).fit(X, y, groups=groups))
-    assert 0.0 < found.model.cuts[0].leaves[0].error < 1.0
+    assert 0.0 < found.model.leaves[0].error < 1.0
 
 
 def test_a_system_without_a_solution_is_an_error() -> None:
@@ -324,7 +334,11 @@ def of_sums(**changes: Callable[[Moments], object]) -> Callable[[Member], Member
 
 def in_two_trees(member: Member) -> Member:
     model = member.model
-    return replace(member, model=replace(model, cuts=model.cuts * 2)) if member.beside else member
+    return (
+        replace(member, model=replace(model, partitions=model.partitions * 2))
+        if member.beside
+        else member
+    )
 
 
 @pytest.mark.parametrize(
@@ -389,7 +403,7 @@ def test_many_threads_stay_within_the_memory_budget(monkeypatch: pytest.MonkeyPa
         "fast",
         n_prototypes=10_000,
         kernel="laplacian",
-        inputs="standardised",
+        scaling="standardised",
         memory_budget="8 MB",
         n_jobs=16,
     ).fit(X, y)

@@ -357,10 +357,10 @@ def table(rng: Random, d: int, classifies: bool) -> Any:
     options |= some(
         rng,
         {
-            "inputs": lambda: pick(rng, "standard", "normal"),
+            "scaling": lambda: pick(rng, "standardised", "quantiles"),
             "kernel": lambda: pick(rng, "rbf", "laplacian", "exponential"),
             "metric": lambda: pick(rng, "none", "diagonal", "full"),
-            "part_size": lambda: pick(rng, 10, 50),
+            "leaf_size": lambda: pick(rng, 10, 50),
             "n_trees": lambda: pick(rng, 1, 2),
             "n_prototypes": lambda: pick(rng, 0, 20),
         },

@@ -204,7 +204,7 @@ MUTATIONS = (
         "codes",
     ),
     change("fit_leaf.attempt", "1.0 / (A * B)", "1.0 / A * B", "local"),
-    change("PartsModel.outputs", "A[B] += C / len(D)", "A[B] += C", "local"),
+    change("LocalModel.outputs", "A[B] += C / len(D)", "A[B] += C", "local"),
     change("Tree.route", "A[B] @ C[D] > E[D]", "A[B] @ C[D] < E[D]", "local"),
     change(
         "_fit_isotonic",
@@ -268,7 +268,7 @@ MUTATIONS = (
         "B",
         "local/test_parts.py",
     ),
-    change("fit_many", "A[::_TUNED]", "A[::1]", "local/test_parts.py"),
+    change("fit_local_models", "A[::_TUNED]", "A[::1]", "local/test_parts.py"),
     change(
         "middle_setting",
         "np.exp(A.mean(axis=0))",

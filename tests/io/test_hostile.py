@@ -105,7 +105,7 @@ def entry(shape, place, dtype="F64"):
     return {"dtype": dtype, "shape": shape, "data_offsets": place}
 
 
-BASE = {"header": '{"checksum":"' + "0" * 64 + '","format":3,"lssvm":"0.1"}'}
+BASE = {"header": '{"checksum":"' + "0" * 64 + '","format":4,"lssvm":"0.1"}'}
 
 
 @pytest.mark.parametrize(
@@ -161,10 +161,10 @@ def test_absurd_sizes_are_refused_before_memory_is_taken(entries, room, tmp_path
         framed({"__metadata__": {"header": '{"checksum":"' + "[" * 100_000}}),
         framed({"__metadata__": {"header": '{"checksum":"1","checksum":"2"}'}}),
         framed({"__metadata__": {"header": '{"checksum":""}'}}),
-        sealed({"format": 3}, {}),
-        sealed({"format": 3, "lssvm": "0.1"}, {}),
-        sealed({"format": 3, "lssvm": "0.1", "keep": "all", "model": 3}, {}),
-        sealed({"format": 3, "lssvm": "0.1", "keep": [], "model": {}}, {}),
+        sealed({"format": 4}, {}),
+        sealed({"format": 4, "lssvm": "0.1"}, {}),
+        sealed({"format": 4, "lssvm": "0.1", "keep": "all", "model": 3}, {}),
+        sealed({"format": 4, "lssvm": "0.1", "keep": [], "model": {}}, {}),
     ],
     ids=range(21),
 )
@@ -304,7 +304,7 @@ HEADERS = {
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_long_header_takes_little_memory(name, tmp_path):
     """The header of 15 MB that took 734 MB."""
-    text = '{"format":3,"lssvm":"0.2","keep":"all","model":' + HEADERS[name] + "}"
+    text = '{"format":4,"lssvm":"0.2","keep":"all","model":' + HEADERS[name] + "}"
     (tmp_path / "m").write_bytes(sealed(text, {}))
     for read in (load, read_header):
 

@@ -1,10 +1,10 @@
 """Files of older formats give the outputs that the version that wrote them gave.
 
-``version_0_2`` has files of format 2, ``format_3`` files of format 3, one or more of every estimator
-family and mode. ``expected.json`` names for every file the new rows and what the model returned for
-them. Intervals of the one model of version 0.2 with weights that keeps its rows are not among them:
-they are calibrated when first asked for, by today's rule for the scale of weights. Nor are
-intervals of forecasts, which count stretches of errors that do not overlap today.
+``version_0_2`` has files of format 2, ``format_3`` files of format 3, one or more of every family
+of estimators and mode. ``expected.json`` names for every file the new rows and what the model
+returned for them. Intervals of the one model of version 0.2 with weights that keeps its rows are
+not among them: they are calibrated when first asked for, by today's rule for the scale of weights.
+Nor are intervals of forecasts, which count stretches of errors that do not overlap today.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from scipy import sparse
 
 from lssvm import load, save
-from lssvm.io import read_header, version_0_2
+from lssvm.io import older, read_header
 
 pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories")
 
@@ -120,14 +120,19 @@ def test_the_header_of_a_file_of_an_older_format_is_read(file: str) -> None:
         assert header["classes"] == list(last.classes_)
 
 
-def test_records_fields_and_parameters_are_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(version_0_2, "RECORDS", {"Old": "New"})
-    monkeypatch.setattr(version_0_2, "FIELDS", {"Old": {"a": "b"}})
-    monkeypatch.setattr(version_0_2, "CONVERTED", {"Old": lambda fields: {**fields, "c": 2}})
-    monkeypatch.setattr(version_0_2, "PARAMETERS", {"LSSVC": {"inputs": "scaling"}})
+def test_records_and_fields_are_renamed_and_converted_from_step_to_step() -> None:
+    first = older.Step(
+        {"Old": "New"}, {"Old": {"a": "b"}}, {"Old": lambda fields: {**fields, "c": 2}}
+    )
     old = {"record": "Old", "fields": {"a": {"record": "Old", "fields": {"a": {"array": "a"}}}}}
     inner = {"record": "New", "fields": {"b": {"array": "a"}, "c": 2}}
-    assert version_0_2.convert([old]) == [{"record": "New", "fields": {"b": inner, "c": 2}}]
-    model = {"kind": "LSSVC", "parameters": {"dict": [["C", 1.0], ["inputs", "x"]]}}
-    converted = version_0_2.convert({"record": "Model", "fields": model})
-    assert converted["fields"]["parameters"] == {"dict": [["C", 1.0], ["scaling", "x"]]}
+    assert first.convert([old]) == [{"record": "New", "fields": {"b": inner, "c": 2}}]
+
+
+def test_parameters_of_models_for_tables_are_renamed() -> None:
+    given = [["drop", True], ["inputs", "quantiles"], ["part_size", 50]]
+    for kind, wanted in (("LSSVMClassifier", ["drop", "scaling", "leaf_size"]), ("LSSVC", None)):
+        model = {"kind": kind, "parameters": {"dict": given}, "left_out": []}
+        converted = older.convert({"record": "Model", "fields": model}, 3)["fields"]
+        names = [name for name, _ in converted["parameters"]["dict"]]
+        assert names == (wanted or [name for name, _ in given])

@@ -315,13 +315,13 @@ def test_protocols_are_the_records_that_the_schema_names():
     Record(Holder, types={"Shape": Square}).check({"shape": Square(1.0)})
 
 
-def test_a_field_may_have_another_name_in_files():
-    schema = {"place": Record(Point, names={"at": "position"}, not_stored=frozenset({"threads"}))}
+def test_a_record_has_its_own_name_in_files_and_fields_that_are_not_stored():
+    schema = {"place": Record(Point, not_stored=frozenset({"threads"}))}
     tree, arrays = encode(Point(1.5, "n"), schema)
-    assert tree == {"record": "place", "fields": {"position": 1.5, "note": "n"}}
+    assert tree == {"record": "place", "fields": {"at": 1.5, "note": "n"}}
     assert decode(tree, arrays, schema, ROOM) == Point(1.5, "n")
     with pytest.raises(ModelFileError, match="fields that it does not have"):
-        decode({"record": "place", "fields": {"at": 1.5}}, arrays, schema, ROOM)
+        decode({"record": "place", "fields": {"position": 1.5}}, arrays, schema, ROOM)
 
 
 # -- shapes and ranges -------------------------------------------------------------------------

@@ -65,11 +65,11 @@ def some(X, rows):
 def in_parts(rows, target):
     kind = LSSVMClassifier if target == "classes" else LSSVMRegressor
     trees = 2 if target == "number" else 1
-    model = kind("fast", part_size=80, n_trees=trees, metric="auto", n_jobs=1)
+    model = kind("fast", leaf_size=80, n_trees=trees, metric="auto", n_jobs=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lssvm.fitting.table.SMALL", 500)  # fewer rows are not cut into parts
+        patch.setattr("lssvm.fitting.table.SMALL", 500)  # fewer rows are not split into leaves
         model.fit(some(table(rows), slice(N)), TARGETS[target][:N])
-    assert len(model.record_.members[0].model.cuts[0].leaves) >= 7
+    assert len(model.record_.members[0].model.leaves) >= 7
     return model
 
 
@@ -140,7 +140,7 @@ def test_the_smallest_form_has_neither_sets_nor_intervals(rows, target, tmp_path
     loaded = again(in_parts(rows, target), tmp_path, "support")
     with pytest.raises(InvalidInputError, match=r"(sets|Intervals) cannot be had.*'prediction'"):
         answers(loaded, some(table(rows), slice(3)))
-    loaded.set_params(inputs="standardised", kernel="rbf", metric=None)
+    loaded.set_params(scaling="standardised", kernel="rbf", metric=None)
     loaded.fit(some(table(rows), slice(80)), TARGETS[target][:80])
     answers(loaded, some(table(rows), slice(3)))
 
@@ -153,8 +153,8 @@ def test_a_file_holds_the_rows_of_every_configuration_and_little_else(rows, targ
         save(model, tmp_path / "m", keep=keep)
         sizes[keep] = os.path.getsize(tmp_path / "m")
     for member in model.record_.members:
-        for cut in member.model.cuts:
-            made += sum(leaf.rows.X.nbytes + leaf.fit.coef.nbytes for leaf in cut.leaves)
+        for partition in member.model.partitions:
+            made += sum(leaf.rows.X.nbytes + leaf.fit.coef.nbytes for leaf in partition.leaves)
     rest = 500_000  # normal scores, levels, residuals; a few hundred bytes of JSON for each part
     assert sizes["support"] < sizes["prediction"] < sizes["all"]
     assert sizes["prediction"] < made + rest
@@ -171,7 +171,7 @@ def test_the_header_tells_of_columns_and_classes(tmp_path):
     assert header["classes"] == ["high", "low", "middle"]
     assert header["feature_names"] == list(table("frame").columns)
     assert header["fitted"]["best_score_"] == model.best_score_
-    assert header["parameters"]["part_size"] == 80
+    assert header["parameters"]["leaf_size"] == 80
     columns = header["preparation"]["standardised"]["columns"]
     assert [column["name"] for column in columns] == header["feature_names"]
     assert columns[2]["encoding"]["levels"] == ["clerk", "cook", "né", "smith"]
@@ -231,8 +231,8 @@ def record(header):
     return header["model"]["fields"]["record"]["fields"]
 
 
-def cut_of(header, member=0):
-    return member_of(header, member)["model"]["fields"]["cuts"]["tuple"][0]["fields"]
+def partition_of(header, member=0):
+    return member_of(header, member)["model"]["fields"]["partitions"]["tuple"][0]["fields"]
 
 
 def member_of(header, member=0):
@@ -262,7 +262,7 @@ def refused(path, header, arrays, match):
 )  # fmt: skip
 def test_a_tree_that_is_none_is_refused(children, match, tmp_path):
     header, arrays = stored("table parts", tmp_path / "m")
-    name = cut_of(header)["tree"]["fields"]["children"]["array"]
+    name = partition_of(header)["tree"]["fields"]["children"]["array"]
     assert arrays[name].tolist() == [[-1, -2]]
     arrays[name] = np.array(children)
     refused(tmp_path / "m", header, arrays, match)
@@ -271,7 +271,7 @@ def test_a_tree_that_is_none_is_refused(children, match, tmp_path):
 def test_a_tree_with_a_circle_is_refused(tmp_path):
     save(in_parts("numbers", "number"), tmp_path / "m")
     header, arrays = parts((tmp_path / "m").read_bytes())
-    name = cut_of(header)["tree"]["fields"]["children"]["array"]
+    name = partition_of(header)["tree"]["fields"]["children"]["array"]
     children = arrays[name]
     inner = [(int(i), int(side)) for i, side in np.argwhere(children >= 0)]
     above, below = next((a, b) for a in inner for b in inner if b[0] == children[a])
@@ -288,8 +288,8 @@ def test_a_tree_with_a_circle_is_refused(tmp_path):
         (lambda h: member_of(h).update(weight=-1.0), "weight is out of range|with a weight"),
         (lambda h: member_of(h)["model"]["fields"].update(distance="x"), "distance"),
         (lambda h: member_of(h)["configuration"]["fields"].update(kernel="x"), "kernel is of"),
-        (lambda h: member_of(h)["configuration"]["fields"].update(inputs="x"), "inputs is of"),
-        (lambda h: cut_of(h)["leaves"]["tuple"].pop(), "directions has shape"),
+        (lambda h: member_of(h)["configuration"]["fields"].update(scaling="x"), "scaling is of"),
+        (lambda h: partition_of(h)["leaves"]["tuple"].pop(), "directions has shape"),
         (lambda h: column_of(h, 0).update(name="b"), "other columns|names"),
         (lambda h: column_of(h, 0).update(kind="date"), "kind that is encoded"),
         (lambda h: column_of(h, 0).update(kind="x"), "unknown kind"),
@@ -344,7 +344,7 @@ def test_squared_errors_of_leaves_have_a_row_for_every_row(tmp_path):
     header, arrays = parts((tmp_path / "m").read_bytes())
     assert load(tmp_path / "m").predict_interval(cases.NEW_MIXED).shape == (3, 2, 2)
     members = record(header)["members"]["tuple"]
-    leaves = [cut_of(header, i)["leaves"]["tuple"][0]["fields"] for i in range(len(members))]
+    leaves = [partition_of(header, i)["leaves"]["tuple"][0]["fields"] for i in range(len(members))]
     (leaf,) = [leaf for leaf in leaves if arrays[leaf["kept"]["array"]].size]
     name = leaf["kept"]["array"]
     kept = arrays[name]
@@ -373,9 +373,12 @@ def test_no_matrix_is_made_of_many_features_when_a_file_is_loaded(tmp_path):
             wide = {"record": "LevelEncoding", "fields": levels}
             column["fields"] |= {"kind": "category", "encoding": None if j else wide}
     for i, member in enumerate(record(header)["members"]["tuple"]):
-        cut, leaf = cut_of(header, i), cut_of(header, i)["leaves"]["tuple"][0]["fields"]
+        partition, leaf = (
+            partition_of(header, i),
+            partition_of(header, i)["leaves"]["tuple"][0]["fields"],
+        )
         arrays |= {f"d{i}": np.zeros((0, d)), f"x{i}": np.zeros((1, d)), f"c{i}": np.ones((1, 1))}
-        cut["tree"]["fields"]["directions"] = {"array": f"d{i}"}
+        partition["tree"]["fields"]["directions"] = {"array": f"d{i}"}
         leaf["rows"]["fields"]["X"] = {"array": f"x{i}"}
         leaf["fit"]["fields"]["coef"] = {"array": f"c{i}"}
         member["fields"]["metric"]["fields"]["map"] = None

@@ -8,11 +8,11 @@ from lssvm._core.device import find_device
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import DeviceParts, HostParts, LeafTask, Rows, Setting, fit_parts, grow_tree
+from lssvm.local import DeviceLeaves, HostLeaves, LeafTask, Rows, Setting, fit_local, grow_tree
 
 pytestmark = pytest.mark.torch
 DISTANCES = ("sqeuclidean", "euclidean", "cityblock")
-HOST = HostParts()
+HOST = HostLeaves()
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def device():
     pytest.importorskip("torch")
     import torch
 
-    return DeviceParts(find_device(torch.device("cpu"), torch.empty(0), dispatch=True))
+    return DeviceLeaves(find_device(torch.device("cpu"), torch.empty(0), dispatch=True))
 
 
 def task(n, distance, *, repeats=True, seed=0):
@@ -62,13 +62,13 @@ def test_outputs_routes_and_gradients(device, distance):
     rng = np.random.default_rng(3)
     rows = task(200, distance).rows
     new = np.vstack([rng.normal(size=(50, 4)), rows.X[:5]])
-    host = fit_parts(rows, distance, Setting(3.0, 0.3), part_size=60)
-    on = fit_parts(rows, distance, Setting(3.0, 0.3), part_size=60, engine=device)
+    host = fit_local(rows, distance, Setting(3.0, 0.3), leaf_size=60)
+    on = fit_local(rows, distance, Setting(3.0, 0.3), leaf_size=60, engine=device)
     np.testing.assert_allclose(on.outputs(new, engine=device), host.outputs(new), atol=1e-8)
     np.testing.assert_array_equal(
-        device.route(host.cuts[0].tree, new), host.cuts[0].tree.route(new)
+        device.route(host.partitions[0].tree, new), host.partitions[0].tree.route(new)
     )
-    leaves = host.cuts[0].leaves
+    leaves = host.leaves
     for metric in (IDENTITY, Metric(rng.uniform(size=4)), Metric(rng.normal(size=(4, 4)))):
         for shape in ("full", "diagonal"):
             np.testing.assert_allclose(
@@ -90,7 +90,7 @@ def test_a_matrix_that_is_not_definite_gets_jitter_and_a_warning(device):
 
 def test_a_batch_is_halved_where_memory_runs_out(device, monkeypatch):
     asked = []
-    original = DeviceParts._together
+    original = DeviceLeaves._together
 
     def failing(self, tasks, batch, tries, stop):
         asked.append(len(batch))
@@ -98,21 +98,21 @@ def test_a_batch_is_halved_where_memory_runs_out(device, monkeypatch):
             raise MemoryError
         return original(self, tasks, batch, tries, stop)
 
-    monkeypatch.setattr(DeviceParts, "_together", failing)
+    monkeypatch.setattr(DeviceLeaves, "_together", failing)
     tasks = [task(20, "euclidean", seed=i) for i in range(5)]
     leaves = device.fit(tasks)
     assert asked == [5, 2, 3, 1, 2]
     for leaf, own in zip(leaves, tasks, strict=True):
         assert leaf.rows is own.rows
-    monkeypatch.setattr(DeviceParts, "_together", lambda *a: (_ for _ in ()).throw(MemoryError()))
-    with pytest.raises(MemoryBudgetError, match="smaller part_size"):
+    monkeypatch.setattr(DeviceLeaves, "_together", lambda *a: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(MemoryBudgetError, match="smaller leaf_size"):
         device.fit(tasks[:1])
 
 
 def test_large_trees_are_grown_from_some_rows(monkeypatch):
     monkeypatch.setattr("lssvm.local.tree._SAMPLED", 500)
     X = np.random.default_rng(0).normal(size=(2000, 3))
-    sizes = [len(rows) for rows in grow_tree(X, 250).members(X)]
+    sizes = [len(rows) for rows in grow_tree(X, 250).rows_by_leaf(X)]
     assert sum(sizes) == 2000
     assert 150 < min(sizes) and max(sizes) < 400
 
@@ -125,7 +125,7 @@ def test_the_table_model_is_the_same_on_a_device(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
-    chosen = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 400}
+    chosen = {"preset": "fast", "kernel": "rbf", "scaling": "standardised", "leaf_size": 400}
     place = torch.device("cpu:0")
     host = LSSVMClassifier(**chosen).fit(X, y)
     device = LSSVMClassifier(**chosen, device=place).fit(X, y)

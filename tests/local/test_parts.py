@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.local import HostParts, Rows, Setting, fit_leaf, fit_parts, grow_tree
+from lssvm.local import HostLeaves, Rows, Setting, fit_leaf, fit_local, grow_tree
 
 rng = np.random.default_rng(0)
 START = Setting(20.0, 0.4)
@@ -23,7 +23,7 @@ class TestTree:
     def test_parts_are_equal_and_close(self):
         X = some(1000).X
         tree = grow_tree(X, 100)
-        members = tree.members(X)
+        members = tree.rows_by_leaf(X)
         assert sorted(np.concatenate(members).tolist()) == list(range(1000))
         assert {len(m) for m in members} == {100}
         inside = np.mean([X[m].var(axis=0).sum() for m in members])
@@ -34,13 +34,13 @@ class TestTree:
         tree = grow_tree(X, 600)
         _, vectors = np.linalg.eigh(np.cov(X.T))
         assert abs(vectors[:, -1] @ tree.directions[0]) == pytest.approx(1.0)
-        assert sorted(len(m) for m in tree.members(X)) == [500, 501]
+        assert sorted(len(m) for m in tree.rows_by_leaf(X)) == [500, 501]
 
     def test_another_tree_is_cut_differently(self):
         X = some(400).X
         first, second = grow_tree(X, 100), grow_tree(X, 100, random=np.random.default_rng(1))
         assert abs(first.directions[0] @ second.directions[0]) < 0.999
-        assert max(len(m) for m in second.members(X)) <= 101
+        assert max(len(m) for m in second.rows_by_leaf(X)) <= 101
 
     def test_equal_rows_stay_together(self):
         X = np.repeat(rng.integers(0, 3, (60, 2)), 5, axis=0).astype(float)
@@ -51,7 +51,7 @@ class TestTree:
 
     def test_rows_that_no_cut_separates(self):
         tree = grow_tree(np.ones((50, 2)), 10)
-        assert tree.n_parts == 1 and tree.route(np.zeros((3, 2))).tolist() == [0, 0, 0]
+        assert tree.n_leaves == 1 and tree.route(np.zeros((3, 2))).tolist() == [0, 0, 0]
 
     def test_far_rows_and_no_rows(self):
         tree = grow_tree(some(100).X, 30)
@@ -167,7 +167,7 @@ class TestParts:
     def test_every_tenth_part_tries_settings_for_all(self):
         rows = some(600)
         start = Setting(0.1, 2.0)
-        leaves = fit_parts(rows, "sqeuclidean", start, part_size=40, tries=8).cuts[0].leaves
+        leaves = fit_local(rows, "sqeuclidean", start, leaf_size=40, tries=8).leaves
         assert len(leaves) == 15
         tuned = [fit_leaf(leaves[p].rows, "sqeuclidean", start, tries=8).setting for p in (0, 10)]
         assert [leaves[p].setting for p in (0, 10)] == tuned
@@ -175,46 +175,44 @@ class TestParts:
         (shared,) = rest
         assert shared.C == pytest.approx(np.sqrt(tuned[0].C * tuned[1].C))
         assert shared.gamma == pytest.approx(np.sqrt(tuned[0].gamma * tuned[1].gamma))
-        fixed = fit_parts(rows, "sqeuclidean", start, part_size=40).cuts[0].leaves
+        fixed = fit_local(rows, "sqeuclidean", start, leaf_size=40).leaves
         assert {leaf.setting for leaf in fixed} == {start}
 
     def test_drafts_of_parts(self):
         rows, new, start = some(700), some(50).X, Setting(0.5, 0.4)
-        exact = fit_parts(rows, "cityblock", start, part_size=300, tries=4)
-        draft = fit_parts(rows, "cityblock", start, part_size=300, tries=4, draft=True)
-        quick = fit_parts(rows, "cityblock", START, part_size=300, draft=True, held_out=False)
-        assert [leaf.setting for leaf in draft.cuts[0].leaves] == [
-            leaf.setting for leaf in exact.cuts[0].leaves
-        ]
+        exact = fit_local(rows, "cityblock", start, leaf_size=300, tries=4)
+        draft = fit_local(rows, "cityblock", start, leaf_size=300, tries=4, draft=True)
+        quick = fit_local(rows, "cityblock", START, leaf_size=300, draft=True, held_out=False)
+        assert [leaf.setting for leaf in draft.leaves] == [leaf.setting for leaf in exact.leaves]
         gap = np.abs(draft.outputs(new) - exact.outputs(new)).max()
         assert 1e-12 < gap < 2e-3
-        assert all(len(leaf.fit.left_out) == 0 for leaf in quick.cuts[0].leaves)
+        assert all(len(leaf.fit.left_out) == 0 for leaf in quick.leaves)
 
     def test_one_part_is_the_exact_model(self):
         rows, new = some(60), some(10).X
         whole = fit_leaf(rows, "euclidean", START)
-        model = fit_parts(rows, "euclidean", START, part_size=60, n_trees=3)
-        assert len(model.cuts) == 1
+        model = fit_local(rows, "euclidean", START, leaf_size=60, n_trees=3)
+        assert len(model.partitions) == 1
         np.testing.assert_allclose(model.outputs(new), whole.outputs(new, "euclidean"), atol=1e-12)
-        np.testing.assert_allclose(model.left_out(60), whole.fit.left_out, atol=1e-12)
+        np.testing.assert_allclose(model.leave_one_out(60), whole.fit.left_out, atol=1e-12)
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_every_row_by_the_model_of_its_part(self, threads):
         rows, new = some(300), some(2100).X
-        model = fit_parts(
-            rows, "cityblock", START, part_size=80, tries=3, engine=HostParts(threads)
+        model = fit_local(
+            rows, "cityblock", START, leaf_size=80, tries=3, engine=HostLeaves(threads)
         )
-        cut = model.cuts[0]
-        place = cut.tree.route(new)
+        partition = model.partitions[0]
+        place = partition.tree.route(new)
         assert set(place) == {0, 1, 2, 3}
-        for p, leaf in enumerate(cut.leaves):
+        for p, leaf in enumerate(partition.leaves):
             expected = leaf.outputs(new[place == p], "cityblock")
-            got = model.outputs(new, engine=HostParts(threads))[place == p]
+            got = model.outputs(new, engine=HostLeaves(threads))[place == p]
             np.testing.assert_allclose(got, expected, atol=1e-12)
 
     def test_trees_are_averaged(self):
         rows, new = some(300), some(50).X
-        model = fit_parts(rows, "euclidean", START, part_size=100, n_trees=2)
+        model = fit_local(rows, "euclidean", START, leaf_size=100, n_trees=2)
         single = [
             np.vstack(
                 [
@@ -222,16 +220,16 @@ class TestParts:
                     for x, p in zip(new, c.tree.route(new), strict=True)
                 ]
             )
-            for c in model.cuts
+            for c in model.partitions
         ]
         np.testing.assert_allclose(model.outputs(new), np.mean(single, axis=0), atol=1e-12)
-        assert np.isfinite(model.left_out(300)).all()
+        assert np.isfinite(model.leave_one_out(300)).all()
 
     def test_left_out_outputs_are_honest(self):
         """On noise the leave-one-out error is no better than that of the mean."""
         rows = Rows(rng.normal(size=(400, 3)), rng.normal(size=(400, 1)), np.ones(400))
-        model = fit_parts(rows, "sqeuclidean", Setting(0.1, 0.3), part_size=100, tries=6)
-        error = np.mean((rows.Y - model.left_out(400)) ** 2)
+        model = fit_local(rows, "sqeuclidean", Setting(0.1, 0.3), leaf_size=100, tries=6)
+        error = np.mean((rows.Y - model.leave_one_out(400)) ** 2)
         assert 0.97 * rows.Y.var() < error < 1.2 * rows.Y.var()
 
     def test_parts_of_one_class_and_of_equal_rows(self):
@@ -239,7 +237,7 @@ class TestParts:
             [rng.normal(size=(50, 2)) + 20, rng.normal(size=(50, 2)), np.full((70, 2), 9.0)]
         )
         Y = np.r_[np.ones(50), np.sign(rng.normal(size=50)), -np.ones(70)][:, None]
-        model = fit_parts(Rows(X, Y, np.ones(170)), "euclidean", START, part_size=30, tries=4)
+        model = fit_local(Rows(X, Y, np.ones(170)), "euclidean", START, leaf_size=30, tries=4)
         assert np.all(model.outputs(X[:50]) > 0.5) and np.isfinite(model.outputs(X)).all()
         far = model.outputs(np.array([[1e9, -1e9]]))
         assert np.isfinite(far).all() and np.abs(far).max() < 5
@@ -247,26 +245,26 @@ class TestParts:
     def test_local_error(self):
         X = rng.uniform(-1, 1, (400, 1))
         y = np.where(X > 0, 1.0, 0.05) * rng.normal(size=(400, 1))
-        model = fit_parts(Rows(X, y, np.ones(400)), "euclidean", Setting(0.1, 1.0), part_size=200)
-        quiet, noisy = model.local_error(np.array([[-0.9], [0.9]]))
+        model = fit_local(Rows(X, y, np.ones(400)), "euclidean", Setting(0.1, 1.0), leaf_size=200)
+        quiet, noisy = np.sqrt(model.squared_error(np.array([[-0.9], [0.9]]), 2)[:, 0])
         assert noisy > 3 * quiet
 
 
 class TestUpdates:
     def test_learning_is_fitting_with_the_same_tree(self):
         first, more = some(200), some(60)
-        model = fit_parts(first, "euclidean", START, part_size=100)
-        learned = model.learn(more, engine=HostParts(2))
+        model = fit_local(first, "euclidean", START, leaf_size=100)
+        learned = model.learn(more, engine=HostLeaves(2))
         both = first.joined(more)
-        for p, leaf in enumerate(learned.cuts[0].leaves):
-            rows = both.take(np.flatnonzero(model.cuts[0].tree.route(both.X) == p))
+        for p, leaf in enumerate(learned.leaves):
+            rows = both.take(np.flatnonzero(model.partitions[0].tree.route(both.X) == p))
             expected = fit_leaf(rows, "euclidean", START).outputs(more.X, "euclidean")
             np.testing.assert_allclose(leaf.outputs(more.X, "euclidean"), expected, atol=1e-9)
 
     def test_forgetting_undoes_learning(self):
         first, more = some(200), some(10)
-        model = fit_parts(first, "cityblock", START, part_size=60)
-        back = model.learn(more).forget(more, engine=HostParts(2))
+        model = fit_local(first, "cityblock", START, leaf_size=60)
+        back = model.learn(more).forget(more, engine=HostLeaves(2))
         new = some(30).X
         np.testing.assert_allclose(back.outputs(new), model.outputs(new), atol=1e-9)
         with pytest.raises(InvalidInputError, match="not among"):
@@ -274,34 +272,34 @@ class TestUpdates:
 
     def test_grown_parts_are_split(self):
         first, more = some(100), some(400)
-        model = fit_parts(first, "euclidean", START, part_size=50).learn(more)
-        cut = model.cuts[0]
-        sizes = [len(leaf.rows.X) for leaf in cut.leaves]
-        assert max(sizes) <= 75 and sum(sizes) == 500 and cut.tree.n_parts == len(sizes)
+        model = fit_local(first, "euclidean", START, leaf_size=50).learn(more)
+        partition = model.partitions[0]
+        sizes = [len(leaf.rows.X) for leaf in partition.leaves]
+        assert max(sizes) <= 75 and sum(sizes) == 500 and partition.tree.n_leaves == len(sizes)
         everything = first.joined(more)
-        for p, rows in enumerate(cut.tree.members(everything.X)):
+        for p, rows in enumerate(partition.tree.rows_by_leaf(everything.X)):
             expected = fit_leaf(everything.take(rows), "euclidean", START)
             np.testing.assert_allclose(
-                model.cuts[0].leaves[p].outputs(more.X, "euclidean"),
+                model.leaves[p].outputs(more.X, "euclidean"),
                 expected.outputs(more.X, "euclidean"),
                 atol=1e-8,
             )
 
     def test_an_emptied_part_becomes_one_with_its_neighbour(self):
         rows = some(80)
-        model = fit_parts(rows, "euclidean", START, part_size=10)
-        cut = model.cuts[0]
-        for part in (0, 3, len(cut.leaves) - 1):
-            left = model.forget(rows.take(cut.members[part])).cuts[0]
-            assert left.tree.n_parts == len(left.leaves) == len(cut.leaves) - 1
-            others = [p for p in range(len(cut.leaves)) if p != part]
+        model = fit_local(rows, "euclidean", START, leaf_size=10)
+        partition = model.partitions[0]
+        for part in (0, 3, len(partition.leaves) - 1):
+            left = model.forget(rows.take(partition.rows[part])).partitions[0]
+            assert left.tree.n_leaves == len(left.leaves) == len(partition.leaves) - 1
+            others = [p for p in range(len(partition.leaves)) if p != part]
             for p, leaf in zip(others, left.leaves, strict=True):
-                assert leaf is cut.leaves[p]
+                assert leaf is partition.leaves[p]
                 assert set(left.tree.route(leaf.rows.X)) == {left.leaves.index(leaf)}
-        half = np.concatenate(cut.members[: len(cut.leaves) // 2])
+        half = np.concatenate(partition.rows[: len(partition.leaves) // 2])
         left = model.forget(rows.take(half))
         assert np.isfinite(left.outputs(rows.X)).all()
-        assert sum(len(leaf.rows.X) for leaf in left.cuts[0].leaves) == len(rows.X) - len(half)
+        assert sum(len(leaf.rows.X) for leaf in left.leaves) == len(rows.X) - len(half)
         with pytest.raises(InvalidInputError, match="would leave none"):
             model.forget(rows)
 
@@ -309,11 +307,11 @@ class TestUpdates:
     def test_rows_just_added_can_be_forgotten_after_a_split(self, kind):
         first, more = some(60), some(400)
         first = Rows(first.X.astype(kind), first.Y, first.weight)
-        model = fit_parts(first, "euclidean", START, part_size=30)
+        model = fit_local(first, "euclidean", START, leaf_size=30)
         grown = model.learn(more)
-        assert len(grown.cuts[0].leaves) > 2 * len(model.cuts[0].leaves)
+        assert len(grown.leaves) > 2 * len(model.leaves)
         left = grown.forget(more)
-        assert sum(leaf.rows.weight.sum() for leaf in left.cuts[0].leaves) == pytest.approx(
+        assert sum(leaf.rows.weight.sum() for leaf in left.leaves) == pytest.approx(
             first.weight.sum()
         )
 
@@ -322,7 +320,7 @@ class TestUpdates:
         row = rows.take(np.array([3]))
         row = Rows(row.X + 0.1, row.Y, np.ones(1))
         twice = Rows(row.X, row.Y, np.array([2.0]))
-        model = fit_parts(rows, "euclidean", START, part_size=30)
+        model = fit_local(rows, "euclidean", START, leaf_size=30)
         for added, gone in (([row, row], [twice]), ([twice], [row, row])):
             now = model
             for one in added:

@@ -25,10 +25,10 @@ new = np.vstack([rng.normal(size=(60, 3)), 8.0 * np.eye(3)])  # and far away
 @pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian"])
 def test_parts_of_two_trees(kernel):
     model = LSSVMRegressor(
-        "fast", kernel=kernel, part_size=300, n_trees=2, inputs="standardised", n_jobs=1
+        "fast", kernel=kernel, leaf_size=300, n_trees=2, scaling="standardised", n_jobs=1
     ).fit(X, signal)
     for member in model.record_.members:
-        assert len(member.model.cuts) == 2 and len(member.model.cuts[0].leaves) >= 9
+        assert len(member.model.partitions) == 2 and len(member.model.leaves) >= 9
     found = run(model, new)
     np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
     one = run(model, new[:1])  # most parts have no row
@@ -36,7 +36,7 @@ def test_parts_of_two_trees(kernel):
 
 
 def test_prototypes_beside_parts():
-    model = LSSVMRegressor("fast", kernel="laplacian", part_size=300, n_prototypes=200, n_jobs=1)
+    model = LSSVMRegressor("fast", kernel="laplacian", leaf_size=300, n_prototypes=200, n_jobs=1)
     model.fit(X, np.abs(X).sum(axis=1))
     assert [m.beside for m in model.record_.members].count(True) == 1
     found = run(model, new)
@@ -46,7 +46,7 @@ def test_prototypes_beside_parts():
 def test_a_metric_is_part_of_the_file():
     rows = np.column_stack([X, rng.normal(size=(len(X), 4))])  # columns that do not matter
     new = np.column_stack([globals()["new"], np.ones((63, 4))])
-    model = LSSVMRegressor("fast", kernel="rbf", part_size=300, n_jobs=1).fit(rows, signal)
+    model = LSSVMRegressor("fast", kernel="rbf", leaf_size=300, n_jobs=1).fit(rows, signal)
     maps = [member.metric for member in model.record_.members]
     assert any(isinstance(one, Metric) and one.map is not None for one in maps)
     found = run(model, new)
@@ -55,7 +55,7 @@ def test_a_metric_is_part_of_the_file():
 
 def test_a_warp_is_part_of_the_file():
     step = np.where(X[:, 0] > 0.5, 2.0, 0.0) + 0.05 * X[:, 1] + 0.05 * rng.normal(size=len(X))
-    model = LSSVMRegressor("fast", kernel="laplacian", part_size=300, n_jobs=1).fit(X, step)
+    model = LSSVMRegressor("fast", kernel="laplacian", leaf_size=300, n_jobs=1).fit(X, step)
     assert any(member.metric.warp is not None for member in model.record_.members)
     found = run(model, new)
     np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
@@ -66,7 +66,7 @@ def test_classes_from_every_kind_of_column(dtype, atol):
     frame, rows = rentals(), new_rows()
     labels = np.array(["low", "middle", "high"])[np.digitize(target(frame), [0.6, 1.4])]
     model = LSSVMClassifier("fast", metric=None, n_jobs=1).fit(frame, labels)
-    used = {member.configuration.inputs for member in model.record_.members}
+    used = {member.configuration.scaling for member in model.record_.members}
     given = feed(rows, dtype)
     names = {c.name for n in used for c in model.preparations_[n].prepared_.columns if c.encoding}
     found = run(model, {name: given[name] for name in names}, dtype=dtype)

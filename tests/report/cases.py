@@ -172,7 +172,7 @@ def mixed(n: int, seed: int = 0) -> Any:
 @cache
 def table_classifier() -> Case:
     (train, t), (test, s) = mixed(150), mixed(90, 1)
-    model = LSSVMClassifier("fast", inputs="standardised", kernel=["rbf", "laplacian"])
+    model = LSSVMClassifier("fast", scaling="standardised", kernel=["rbf", "laplacian"])
     y, z = (np.where(values > 0.7, "yes", "no") for values in (t, s))
     return Case(model.fit(train, y), (train, y), (test, z))
 
@@ -180,7 +180,7 @@ def table_classifier() -> Case:
 @cache
 def table_regressor() -> Case:
     train, test = curve(120), curve(80, seed=1)
-    model = LSSVMRegressor("fast", inputs="standardised", kernel="laplacian")
+    model = LSSVMRegressor("fast", scaling="standardised", kernel="laplacian")
     return Case(model.fit(*train), train, test)
 
 

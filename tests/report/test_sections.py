@@ -189,7 +189,7 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
     frame, t = cases.mixed(90)
     X = frame[["age", "job"]].astype(object).to_numpy()
     y = np.where(t > 0.7, "yes", "no")
-    model = LSSVMClassifier("fast", inputs="standardised", kernel="laplacian").fit(X, y)
+    model = LSSVMClassifier("fast", scaling="standardised", kernel="laplacian").fit(X, y)
     facts = write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
     assert set(facts["importance"]) == {"x0", "x1"}
     assert facts["configurations"]["kernel"] == ["laplacian"]
@@ -203,7 +203,7 @@ def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch)
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = X[:, 0] + np.abs(X[:, 1])
     model = LSSVMRegressor(
-        "fast", inputs="standardised", kernel="laplacian", part_size=80, n_prototypes=60
+        "fast", scaling="standardised", kernel="laplacian", leaf_size=80, n_prototypes=60
     ).fit(X, y)
     assert "prototypes" in model.configurations_["stage"]
     write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
@@ -223,7 +223,7 @@ def test_a_warp_is_drawn_where_the_prediction_changes(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(0, 100, 1200), rng.normal(size=(1200, 2))])
     y = np.tanh((X[:, 0] - 70) / 2) + 0.3 * X[:, 1] + 0.01 * rng.normal(size=1200)
-    asked = {"kernel": "laplacian", "inputs": "standardised", "preset": "fast"}
+    asked = {"kernel": "laplacian", "scaling": "standardised", "preset": "fast"}
     model = LSSVMRegressor(**asked).fit(X, y)
     assert model.configurations_["warped"][0]
     some = X[:150], y[:150]

@@ -182,19 +182,21 @@ def _nearest_of_table(model: Model) -> Callable[[Any], Any]:
     own: Any = last_step(model)
     members = own.record_.in_parts  # they keep all rows; prototypes are some of them
     # Quantiles end where the training rows end: only the others show what is beyond.
-    open_ones = [m for m in members if m.configuration.inputs == "standardised"]
+    open_ones = [m for m in members if m.configuration.scaling == "standardised"]
     member = max(open_ones or members, key=lambda one: one.weight)
-    cut, inputs = member.model.cuts[0], member.configuration.inputs
-    kernels = [member.configuration.make_kernel(leaf.setting.gamma) for leaf in cut.leaves]
-    limits = [_limit(kernel, leaf.rows.X) for kernel, leaf in zip(kernels, cut.leaves, strict=True)]
+    partition, scaling = member.model.partitions[0], member.configuration.scaling
+    kernels = [member.configuration.make_kernel(leaf.setting.gamma) for leaf in partition.leaves]
+    limits = [
+        _limit(kernel, leaf.rows.X) for kernel, leaf in zip(kernels, partition.leaves, strict=True)
+    ]
 
     def far(given: Any) -> Any:
         X = given if own is model else model[:-1].transform(given)  # type: ignore[index]
-        mapped = member.metric.apply(own.preparations_[inputs].transform(X))
-        parts, found = cut.tree.route(mapped), np.zeros(len(mapped), dtype=bool)
+        mapped = member.metric.apply(own.preparations_[scaling].transform(X))
+        parts, found = partition.tree.route(mapped), np.zeros(len(mapped), dtype=bool)
         for part in np.unique(parts):
             rows = np.flatnonzero(parts == part)
-            spread = _spread(kernels[part], mapped[rows], cut.leaves[part].rows.X)
+            spread = _spread(kernels[part], mapped[rows], partition.leaves[part].rows.X)
             found[rows] = spread > limits[part]
         return found
 

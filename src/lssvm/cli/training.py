@@ -648,7 +648,7 @@ def _chosen(model: Model) -> dict[str, Any]:
     """Return what a fit has chosen."""
     if "configurations_" in learned(model):
         table = model.configurations_
-        columns = ("inputs", "kernel", "rounds", "weight", "error")
+        columns = ("scaling", "kernel", "rounds", "weight", "error")
         rows = zip(*(table[name] for name in columns), strict=True)
         return {"configurations": [dict(zip(columns, row, strict=True)) for row in rows]}
     chosen = {"chosen_C": model.C_, "chosen_gamma": model.gamma_}

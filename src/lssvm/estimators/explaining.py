@@ -33,8 +33,8 @@ from lssvm.fitting.explaining import (
 )
 from lssvm.fitting.record import Fit, Resources, is_int
 from lssvm.fitting.series import Layout, Series, SeriesFit
-from lssvm.fitting.table_record import Inputs, TableFit
-from lssvm.local import PartsEngine
+from lssvm.fitting.table_record import Scaling, TableFit
+from lssvm.local import LeafEngine
 
 Groups = Mapping[str, Sequence[Any]]
 
@@ -278,11 +278,11 @@ def table_columns(X: Any, prepared: PreparedTable) -> Columns:
 def explain_table(
     fit: TableFit,
     raw: Any,
-    X: Mapping[Inputs, FloatArray],
-    background: Mapping[Inputs, FloatArray] | None,
+    X: Mapping[Scaling, FloatArray],
+    background: Mapping[Scaling, FloatArray] | None,
     wish: Wish,
     resources: Resources,
-    engine: PartsEngine,
+    engine: LeafEngine,
 ) -> Explanation:
     """Explain the predictions or decision values of a model for tables.
 
@@ -291,11 +291,11 @@ def explain_table(
     fit : TableFit
     raw : table of n rows
         As the caller gave it.
-    X, background : mappings from inputs to prepared rows
+    X, background : mappings from scalings to prepared rows
         No background: rows that the parts keep.
     wish : Wish
     resources : Resources
-    engine : PartsEngine
+    engine : LeafEngine
         Who computes the outputs of parts.
 
     Returns
@@ -307,7 +307,7 @@ def explain_table(
     random = wish.random()
     columns = table_columns(raw, context.any_prepared).grouped(wish.groups)
     if background is None:
-        against: Mapping[Inputs, FloatArray] = background_of_table(fit, wish.most, random)
+        against: Mapping[Scaling, FloatArray] = background_of_table(fit, wish.most, random)
     else:
         n = len(next(iter(background.values())))
         some = wish.some(np.arange(n), random)

@@ -30,9 +30,9 @@ from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide, re
 from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, chosen_rows
 from lssvm.explanations import Explanation
 from lssvm.fitting import (
-    INPUTS,
     KERNELS,
     PRESETS,
+    SCALINGS,
     Configuration,
     Interrupted,
     Problem,
@@ -47,11 +47,11 @@ from lssvm.fitting.record import Resources
 from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table import SMALL
 from lssvm.fitting.table_prototypes import change_beside
-from lssvm.fitting.table_record import Inputs, Member
+from lssvm.fitting.table_record import Member, Scaling
 from lssvm.fitting.table_work import Clock
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import mean_outer_product
-from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
+from lssvm.local import ClusterLeaves, DeviceLeaves, HostLeaves, LeafEngine, Rows
 from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 
@@ -80,8 +80,8 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
     ordered : mapping from columns to lists of levels, optional
         Categories whose levels have an order, such as ``{"size": ["S", "M", "L"]}``. Ordered
         categoricals of pandas and Arrow are known.
-    inputs : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
-        Scales that are tried.
+    scaling : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
+        Scalings of the inputs that are tried.
     kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
         Kernels that are tried.
     metric : "auto", "diagonal", "full", None or array, default="auto"
@@ -89,7 +89,7 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         for the Laplacian kernel a diagonal. "diagonal" and "full" do so with that shape for all
         kernels. An array of shape (d,) or (d, d) multiplies the d prepared features, whose names
         are ``preparations_[...].get_feature_names_out()``; nothing is learned then.
-    part_size : "auto" or int, default="auto"
+    leaf_size : "auto" or int, default="auto"
         Rows that share an exact model; "auto" decides by cost.
     n_trees : "auto" or int, default="auto"
         Differently cut trees of parts that are averaged.
@@ -112,8 +112,8 @@ _PARAMETERS = """preset : {"balanced", "fast", "best"}, default="balanced"
         1 shows what is tried and the best loss so far, 2 every step."""
 
 _ATTRIBUTES = """configurations_ : dict of lists
-        What was tried: inputs, kernel, rounds of the metric, out-of-sample error (of the variance),
-        weight in the stack, seconds, the stage it reached, whether the metric is a warp.
+        What was tried: scaling, kernel, rounds of the metric, out-of-sample error (of the
+        variance), weight in the stack, seconds, the stage it reached, whether the metric is a warp.
         ``pandas.DataFrame`` takes it.
     summary_ : str
         What was chosen, and why.
@@ -127,8 +127,8 @@ _ATTRIBUTES = """configurations_ : dict of lists
         Mean squared slope of the model along the columns, summing to 1.
     record_ : TableFit
         The frozen record.
-    preparations_ : dict from inputs to TablePreparation
-    part_size_ : int
+    preparations_ : dict from scalings to TablePreparation
+    leaf_size_ : int
     n_features_in_ : int
     feature_names_in_ : array of str"""
 
@@ -173,10 +173,10 @@ class TableModel(BaseEstimator):
     drop: bool | Sequence[str] = True
     keep: Sequence[str] = ()
     ordered: Mapping[str, Sequence[Any]] | None = None
-    inputs: Any = "auto"
+    scaling: Any = "auto"
     kernel: Any = "auto"
     metric: Any = "auto"
-    part_size: Any = "auto"
+    leaf_size: Any = "auto"
     n_trees: Any = "auto"
     n_prototypes: Any = "auto"
     device: Any = None
@@ -186,12 +186,12 @@ class TableModel(BaseEstimator):
     verbose: int = 0
 
     record_: TableFit = field(init=False)
-    preparations_: dict[Inputs, TablePreparation] = field(init=False)
+    preparations_: dict[Scaling, TablePreparation] = field(init=False)
     n_features_in_: int = field(init=False)
     feature_names_in_: AnyArray = field(init=False)
     weight_scale_: float = field(init=False)
     configurations_: dict[str, list[Any]] = field(init=False)
-    part_size_: int = field(init=False)
+    leaf_size_: int = field(init=False)
     feature_importances_: FloatArray = field(init=False)
     best_score_: float = field(init=False)
     summary_: str = field(init=False)
@@ -202,10 +202,10 @@ class TableModel(BaseEstimator):
         """Return the recipe's settings from the parameters."""
         if self.preset not in PRESETS:
             raise not_known("preset", self.preset, f"choose one of {', '.join(PRESETS)}.")
-        inputs = _one_of("inputs", self.inputs, INPUTS)
+        scalings = _one_of("scaling", self.scaling, SCALINGS)
         kernels = _one_of("kernel", self.kernel, KERNELS)
         values: dict[str, Any] = {
-            "configurations": tuple(Configuration(i, k) for k in kernels for i in inputs),
+            "configurations": tuple(Configuration(s, k) for k in kernels for s in scalings),
             "engine": self._engine(),
             "seed": self._seed(),
         }
@@ -214,8 +214,8 @@ class TableModel(BaseEstimator):
         elif not (isinstance(self.metric, str) and self.metric == "auto"):
             wish = read_metric(self.metric)
             values |= {"rounds": 0, "metric": wish} if isinstance(wish, Metric) else {"shape": wish}
-        names = {"part_size": "leaf_size", "n_trees": "n_trees", "n_prototypes": "n_prototypes"}
-        for name, least in (("part_size", 1), ("n_trees", 1), ("n_prototypes", 0)):
+        names = {"leaf_size": "leaf_size", "n_trees": "n_trees", "n_prototypes": "n_prototypes"}
+        for name, least in (("leaf_size", 1), ("n_trees", 1), ("n_prototypes", 0)):
             given = getattr(self, name)
             if isinstance(given, str) and given == "auto":
                 continue
@@ -223,27 +223,27 @@ class TableModel(BaseEstimator):
                 raise not_usable(name, given, f"give 'auto' or an int >= {least}.")
             values[names[name]] = int(given)
         ask = TableSettings.preset(self.preset, **values)
-        largest = ask.engine.largest_part(as_bytes(self.memory_budget))
+        largest = ask.engine.largest_leaf(as_bytes(self.memory_budget))
         return replace(ask, largest=max(min(ask.largest, largest), 100))
 
-    def _preparation(self, inputs: Inputs, task: Classes | Numbers, seed: int) -> dict[str, Any]:
-        """Return the parameters of the preparation of one kind of inputs."""
+    def _preparation(self, scaling: Scaling, task: Classes | Numbers, seed: int) -> dict[str, Any]:
+        """Return the parameters of the preparation of one scaling of the inputs."""
         target = "classes" if isinstance(task, Classes) else "numbers"
         columns = {"drop": self.drop, "keep": self.keep, "ordered": self.ordered}
-        return columns | {"numbers": inputs, "target": target, "random_state": seed % 2**31}
+        return columns | {"numbers": scaling, "target": target, "random_state": seed % 2**31}
 
     def _seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
 
-    def _engine(self, data: Scan | None = None) -> PartsEngine:
+    def _engine(self, data: Scan | None = None) -> LeafEngine:
         """Return who computes: threads, a device, or the cluster that has the data."""
         place = find_device(self.device, None, dispatch=False)
         if place is None and data is not None and data.distributed:
-            return ClusterParts(n_threads(self.n_jobs), getattr(data.reader, "client", None))
+            return ClusterLeaves(n_threads(self.n_jobs), getattr(data.reader, "client", None))
         if place is None:
-            return HostParts(n_threads(self.n_jobs))
+            return HostLeaves(n_threads(self.n_jobs))
         limit = None if self.memory_budget is None else as_bytes(self.memory_budget)
-        return DeviceParts(replace(place, limit=limit))
+        return DeviceLeaves(replace(place, limit=limit))
 
     def _fit_numbers(
         self,
@@ -288,9 +288,9 @@ class TableModel(BaseEstimator):
                     "at least 2 groups, or leave groups out."
                 )
         tell = Progress(self.verbose)
-        needed = sorted({c.inputs for c in ask.configurations}, key=INPUTS.index)
-        prepared: dict[Inputs, PreparedTable] = {}
-        tables: dict[Inputs, FloatArray] = {}
+        needed = sorted({c.scaling for c in ask.configurations}, key=SCALINGS.index)
+        prepared: dict[Scaling, PreparedTable] = {}
+        tables: dict[Scaling, FloatArray] = {}
         for number, name in enumerate(needed):
             if prepared and (clock.stopped or clock.over(0.3)):
                 break  # without time for the other inputs
@@ -402,11 +402,11 @@ class TableModel(BaseEstimator):
             "n_features_in_": context.n_columns,
             "weight_scale_": context.weight_scale,
             "configurations_": {
-                "inputs": [t.configuration.inputs for t in fit.trials],
+                "scaling": [t.configuration.scaling for t in fit.trials],
                 "kernel": [t.configuration.kernel for t in fit.trials],
                 **{name: [getattr(t, name) for t in fit.trials] for name in _OF_TRIALS},
             },
-            "part_size_": fit.part_size,
+            "leaf_size_": fit.leaf_size,
             "feature_importances_": context.importances,
             "best_score_": context.best_score,
             "summary_": _summary(fit, context.n_rows, context.any_prepared),
@@ -421,11 +421,11 @@ class TableModel(BaseEstimator):
         check_is_fitted(self, "record_")
         fit = self.record_
         best = max(fit.members, key=lambda m: m.weight)
-        return best.metric.matrix(best.model.cuts[0].leaves[0].rows.X.shape[1])
+        return best.metric.matrix(best.model.leaves[0].rows.X.shape[1])
 
     # --- prediction ------------------------------------------------------------------------------
 
-    def _prepare(self, X: Any) -> dict[Inputs, FloatArray]:
+    def _prepare(self, X: Any) -> dict[Scaling, FloatArray]:
         check_is_fitted(self, "record_")
         return {name: p.transform(X) for name, p in self.preparations_.items()}
 
@@ -504,7 +504,7 @@ class TableModel(BaseEstimator):
         problem = Problem({}, teacher.Y, teacher.weight, None, classes)
         scorer = self._scorer(problem, context.task, context.shift, context.scale)
         for part in compress_table(fit, teacher, sizes, seed=context.seed, threads=threads):
-            name = part.member.configuration.inputs
+            name = part.member.configuration.scaling
             own = replace(context, prepared={name: context.prepared[name]})
             loss: StackLoss = "squared" if classes is None else "log"
             Y, weight = teacher.Y[part.rows], teacher.weight[part.rows]
@@ -517,12 +517,12 @@ class TableModel(BaseEstimator):
                 offset=stack.offset,
                 trials=(),
                 held_out=held_out,
-                part_size=part.member.model.part_size,
+                leaf_size=part.member.model.leaf_size,
             )
             own = self._calibrated(problem, record, own, scorer, Clock())
-            rows = sum(len(leaf.rows.X) for m in fit.in_parts for leaf in m.model.cuts[0].leaves)
+            rows = sum(len(leaf.rows.X) for m in fit.in_parts for leaf in m.model.leaves)
             note = (
-                f"{len(part.member.model.cuts[0].leaves[0].rows.X)} support vectors in place of "
+                f"{len(part.member.model.leaves[0].rows.X)} support vectors in place of "
                 f"{rows} kept rows ({part.member.configuration}): held-out score "
                 f"{own.best_score:.4g} against {context.best_score:.4g}; 1,000 rows take "
                 f"{_time_of((part.member,)):.2g} s against {seconds:.2g} s."
@@ -617,7 +617,7 @@ class TableModel(BaseEstimator):
         used = np.flatnonzero(weight > 0)
         members: list[Member] = []
         for member in sorted(fit.members, key=lambda m: m.beside):
-            mapped = member.metric.apply(prepared[member.configuration.inputs])
+            mapped = member.metric.apply(prepared[member.configuration.scaling])
             rows = Rows(mapped, Y, weight / self.weight_scale_).take(used)
             if member.beside:
                 (parts,) = (m.model for m in members if m.is_of(member))
@@ -665,13 +665,13 @@ def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     return wanted
 
 
-def _importances(fit: TableFit, prepared: Mapping[Inputs, PreparedTable]) -> FloatArray:
+def _importances(fit: TableFit, prepared: Mapping[Scaling, PreparedTable]) -> FloatArray:
     """Return how much the output changes along every column, summing to 1."""
     n = len(next(iter(prepared.values())).columns)
     total = np.zeros(n)
     for member in fit.members:
         slopes = _mean_squared_slopes(member)
-        sources = np.asarray(prepared[member.configuration.inputs].sources, dtype=np.intp)
+        sources = np.asarray(prepared[member.configuration.scaling].sources, dtype=np.intp)
         if slopes.sum() > 0:
             total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
     return total / total.sum() if total.sum() > 0 else total
@@ -679,7 +679,7 @@ def _importances(fit: TableFit, prepared: Mapping[Inputs, PreparedTable]) -> Flo
 
 def _mean_squared_slopes(member: Member) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
-    leaves = member.model.cuts[0].leaves
+    leaves = member.model.leaves
     leaves = leaves[:: -(-len(leaves) // _LOOKED_INTO)]
     most = max(1, _LOOKED_AT // len(leaves))
     total = np.zeros(leaves[0].rows.X.shape[1])
@@ -697,7 +697,7 @@ def _time_of(members: Sequence[Member]) -> float:
     """Return the seconds that 1,000 rows take."""
     total = 0.0
     for member in members:
-        X = member.model.cuts[0].leaves[0].rows.X
+        X = member.model.leaves[0].rows.X
         some = X[np.arange(1000) % len(X)]
         begin = time.perf_counter()
         member.model.outputs(some)
@@ -712,18 +712,18 @@ def _summary(fit: TableFit, n_rows: int, prepared: PreparedTable) -> str:
     if not fit.trials:
         return "\n".join([fit.note, *columns])
     in_parts = fit.in_parts
-    parts = [len(member.model.cuts[0].leaves) for member in in_parts]
+    parts = [len(member.model.leaves) for member in in_parts]
     several = len(in_parts) > 1
     each = "each " if several else ""
     if fit.note:
-        how = f"{fit.part_size} {fit.note}"
+        how = f"{fit.leaf_size} {fit.note}"
     elif max(parts) == 1:
         how = f"{each}an exact model of all rows"
     else:
-        how = f"{each}in {max(parts)} parts of at most {fit.part_size} rows"
+        how = f"{each}in {max(parts)} parts of at most {fit.leaf_size} rows"
     for member in fit.members:
         if member.beside:
-            how += f", and {len(member.model.cuts[0].leaves[0].rows.X):,} prototypes of all of them"
+            how += f", and {len(member.model.leaves[0].rows.X):,} prototypes of all of them"
     many = f"{len(in_parts)} configurations" if several else "1 configuration"
     lines = [f"{many} for {n_rows:,} rows, {how}."]
     if fit.interrupted:

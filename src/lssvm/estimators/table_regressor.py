@@ -235,7 +235,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         assert residuals is not None
         values = fit.outputs(prepared) * self.scale_ + self.shift_
         assert fit.context is not None
-        local = fit.local_error(prepared, fit.context.nearby) * self.scale_
+        local = fit.local_error(prepared, len(values), fit.context.nearby) * self.scale_
         ends = [
             np.stack(
                 [values[:, j] + local[:, j] * end for end in residuals.factor(coverage, j)], axis=-1
@@ -326,8 +326,8 @@ def _local_scale(
         constant = np.maximum(np.average(ratio, axis=0, weights=weight), tiny)
         return np.asarray((ratio / constant + np.log(square * constant)).sum(axis=1))
 
-    known = all(cut.members for m in fit.members for cut in m.model.cuts)
-    error = fit.own_error(n) if known or not problem.inputs else fit.local_error(problem.inputs)
+    known = all(partition.rows for m in fit.members for partition in m.model.partitions)
+    error = fit.local_error(None if known or not problem.inputs else problem.inputs, n)
     flat = np.broadcast_to(error[rows], gap.shape)
     best, chosen, local = np.zeros(len(gap)), 0, flat
     if len(gap) < _ENOUGH or not known:
@@ -336,7 +336,7 @@ def _local_scale(
     for count in _NEARBY:
         if 4 * count > len(gap) or clock.over(_SPENT):
             break
-        near = fit.own_error(n, count)[rows]
+        near = fit.local_error(None, n, count)[rows]
         gain = base - unlikely(near)
         if gain.mean() > max(best.mean(), 2.0 * gain.std() / np.sqrt(len(gain))):
             best, chosen, local = gain, count, near

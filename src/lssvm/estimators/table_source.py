@@ -17,7 +17,7 @@ from lssvm.data.dataset import as_scan
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import TextColumn
 from lssvm.fitting.problem import TableBlock
-from lssvm.fitting.table_record import Inputs
+from lssvm.fitting.table_record import Scaling
 
 MANY = 400_000
 """Rows from which on everything but the parts is chosen by a sample."""
@@ -267,21 +267,21 @@ class PreparedRows:
     Attributes
     ----------
     source : TableSource
-    prepared : mapping from inputs to PreparedTable
+    prepared : mapping from scalings to PreparedTable
     encode : callable
         From targets and weights to (Y, weight).
     sample : int array of shape (m,)
-    features : mapping from inputs to arrays of shape (m, d)
+    features : mapping from scalings to arrays of shape (m, d)
         Of the rows of the sample, encoded out of fold.
     budget : int
     threads : int
     """
 
     source: TableSource
-    prepared: Mapping[Inputs, PreparedTable]
+    prepared: Mapping[Scaling, PreparedTable]
     encode: Encode
     sample: IntArray
-    features: Mapping[Inputs, FloatArray]
+    features: Mapping[Scaling, FloatArray]
     budget: int
     threads: int
 
@@ -290,15 +290,15 @@ class PreparedRows:
         """How many rows there are."""
         return self.source.n_rows
 
-    def blocks(self, inputs: Sequence[Inputs]) -> Iterator[TableBlock]:
-        """Yield all rows in order with the inputs that are asked for."""
+    def blocks(self, scalings: Sequence[Scaling]) -> Iterator[TableBlock]:
+        """Yield all rows in order with the scalings that are asked for."""
 
         def work(block: SourceBlock) -> TableBlock:
             begin, end = np.searchsorted(
                 self.sample, [block.start, block.start + block.table.n_rows]
             )
             features = {}
-            for name in inputs:
+            for name in scalings:
                 prepared = self.prepared[name]
                 X = prepared.transform(block.table)
                 X[self.sample[begin:end] - block.start] = self.features[name][begin:end]

@@ -3,8 +3,8 @@
 from lssvm.fitting.problem import Problem
 from lssvm.fitting.table import Interrupted, fit_table
 from lssvm.fitting.table_record import (
-    INPUTS,
     KERNELS,
+    SCALINGS,
     Configuration,
     Member,
     TableContext,
@@ -14,9 +14,9 @@ from lssvm.fitting.table_record import (
 from lssvm.fitting.table_work import PRESETS, Scorer, TableSettings
 
 __all__ = [
-    "INPUTS",
     "KERNELS",
     "PRESETS",
+    "SCALINGS",
     "Configuration",
     "Interrupted",
     "Member",

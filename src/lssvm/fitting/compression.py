@@ -70,7 +70,7 @@ class Teacher:
         """Return what the members of a fit keep."""
         n = len(fit.held_out)
         members = fit.in_parts
-        if not n or any(not cut.members for m in members for cut in m.model.cuts):
+        if not n or any(not partition.rows for m in members for partition in m.model.partitions):
             raise InvalidInputError(
                 "compress needs what the model says about its rows, which it does not know after "
                 "partial_fit or forget and for very many rows: fit anew to fewer rows and compress "
@@ -81,12 +81,12 @@ class Teacher:
         said, inputs = np.zeros((n, k)), []
         share = sum(m.weight for m in fit.members) / max(sum(m.weight for m in members), 1e-12)
         for member in members:
-            cut = member.model.cuts[0]
-            X = np.zeros((n, cut.leaves[0].rows.X.shape[1]))
-            for leaf, rows in zip(cut.leaves, cut.members, strict=True):
+            partition = member.model.partitions[0]
+            X = np.zeros((n, partition.leaves[0].rows.X.shape[1]))
+            for leaf, rows in zip(partition.leaves, partition.rows, strict=True):
                 X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
             inputs.append(X)
-            said += share * max(member.weight, 1e-12) * member.model.left_out(n)
+            said += share * max(member.weight, 1e-12) * member.model.leave_one_out(n)
         said += fit.offset
         good = np.isfinite(said).all(axis=1)
         return cls(Y[good], said[good], weight[good], [X[good] for X in inputs])
@@ -159,7 +159,7 @@ def compress_table(
     >>> problem = Problem({"standardised": X}, np.sin(X[:, :1]), np.ones(150))
     >>> fit = fit_table(problem, TableSettings.preset("fast"), Clock(), lambda event: None)
     >>> (small,) = compress_table(fit, Teacher.of(fit), [12])
-    >>> small.member.model.cuts[0].leaves[0].rows.X.shape
+    >>> small.member.model.leaves[0].rows.X.shape
     (12, 2)
     """
     n = len(teacher.Y)
@@ -248,7 +248,7 @@ def choose_width(
         X = teacher.inputs[number]
         learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
         tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
-        gammas = [factor * middle_setting(member.model.cuts[0].leaves).gamma for factor in _WIDTHS]
+        gammas = [factor * middle_setting(member.model.leaves).gamma for factor in _WIDTHS]
         judged = judge_widths(member.configuration, gammas, learned, tested, size, random)
         found += [(error, number, gamma) for error, gamma, _ in judged]
     _, number, gamma = min(found)

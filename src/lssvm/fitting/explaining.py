@@ -14,8 +14,8 @@ from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import require
 from lssvm.explanations import Contrast, Expansion, Function, Term
 from lssvm.fitting.record import Fit, Resources
-from lssvm.fitting.table_record import Inputs, Member, TableFit
-from lssvm.local import Cut, PartsEngine
+from lssvm.fitting.table_record import Member, Scaling, TableFit
+from lssvm.local import LeafEngine, Partition
 from lssvm.local.engine import ONE_THREAD
 from lssvm.tasks import Classes
 
@@ -67,11 +67,11 @@ def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
 
 def terms_of_table(
     fit: TableFit,
-    X: Mapping[Inputs, FloatArray],
-    background: Mapping[Inputs, FloatArray],
+    X: Mapping[Scaling, FloatArray],
+    background: Mapping[Scaling, FloatArray],
     column: IntArray,
     *,
-    engine: PartsEngine = ONE_THREAD,
+    engine: LeafEngine = ONE_THREAD,
 ) -> list[Term]:
     """Return the terms of a model for tables, in the units of its target."""
     context = fit.context
@@ -83,16 +83,16 @@ def terms_of_table(
             column[np.asarray(context.prepared[kind].sources, dtype=np.intp)],
             int(column.max()) + 1,
         )
-        for kind in {member.configuration.inputs for member in fit.used}
+        for kind in {member.configuration.scaling for member in fit.used}
     }
     terms = []
     shift = (context.shift + fit.offset * context.scale) / len(fit.used)
     for member in fit.used:
-        rows, scale = contrasts[member.configuration.inputs], member.weight * context.scale
-        if all(len(cut.leaves) == 1 for cut in member.model.cuts):
+        rows, scale = contrasts[member.configuration.scaling], member.weight * context.scale
+        if all(len(partition.leaves) == 1 for partition in member.model.partitions):
             parts = [Term(rows, e) for e in _expansions(member, scale, shift)]
         else:
-            size = fit.part_size * len(member.model.cuts)
+            size = fit.leaf_size * len(member.model.partitions)
             parts = [Term(rows, _routed(member, scale, shift, engine), size)]
         terms += parts
     return terms
@@ -100,7 +100,7 @@ def terms_of_table(
 
 def _expansions(member: Member, scale: FloatArray, shift: FloatArray) -> list[Expansion]:
     """Return a member that is one exact model of all rows, or the mean of such."""
-    cuts = member.model.cuts
+    cuts = member.model.partitions
     return [
         Expansion(
             member.configuration.make_kernel(leaf.setting.gamma),
@@ -109,12 +109,12 @@ def _expansions(member: Member, scale: FloatArray, shift: FloatArray) -> list[Ex
             (leaf.fit.intercept * scale + shift) / len(cuts),
             member.metric,
         )
-        for cut in cuts
-        for leaf in cut.leaves
+        for partition in cuts
+        for leaf in partition.leaves
     ]
 
 
-def _routed(member: Member, scale: FloatArray, shift: FloatArray, engine: PartsEngine) -> Function:
+def _routed(member: Member, scale: FloatArray, shift: FloatArray, engine: LeafEngine) -> Function:
     """Return the function of a member that sends rows to parts."""
 
     def outputs(X: FloatArray) -> FloatArray:
@@ -126,26 +126,26 @@ def _routed(member: Member, scale: FloatArray, shift: FloatArray, engine: PartsE
 
 def background_of_table(
     fit: TableFit, size: int, random: np.random.Generator
-) -> dict[Inputs, FloatArray]:
+) -> dict[Scaling, FloatArray]:
     """Return some training rows as the parts of a model keep them, before the metric."""
-    chosen: dict[Inputs, FloatArray] = {}
+    chosen: dict[Scaling, FloatArray] = {}
     seed = int(random.integers(2**31))
-    for kind in sorted({member.configuration.inputs for member in fit.members}):
-        among = [m for m in fit.members if m.configuration.inputs == kind]
+    for kind in sorted({member.configuration.scaling for member in fit.members}):
+        among = [m for m in fit.members if m.configuration.scaling == kind]
         member = min(among, key=_obscurity)
-        chosen[kind] = member.metric.unmap(_some_rows(member.model.cuts[0], size, seed))
+        chosen[kind] = member.metric.unmap(_some_rows(member.model.partitions[0], size, seed))
     return chosen
 
 
-def _some_rows(cut: Cut, size: int, seed: int) -> FloatArray:
+def _some_rows(partition: Partition, size: int, seed: int) -> FloatArray:
     """Return rows of the parts, mapped by the metric: the same ones for the same seed."""
-    starts = np.cumsum([0] + [len(leaf.rows.X) for leaf in cut.leaves])
-    known = len(cut.members) == len(cut.leaves)
-    numbers = np.concatenate(cut.members) if known else np.arange(starts[-1])
+    starts = np.cumsum([0] + [len(leaf.rows.X) for leaf in partition.leaves])
+    known = len(partition.rows) == len(partition.leaves)
+    numbers = np.concatenate(partition.rows) if known else np.arange(starts[-1])
     order = np.argsort(numbers, kind="stable")
     places = order[np.random.default_rng(seed).permutation(len(order))[:size]]
     part = np.searchsorted(starts, places, "right") - 1
-    rows = [cut.leaves[k].rows.X[i - starts[k]] for k, i in zip(part, places, strict=True)]
+    rows = [partition.leaves[k].rows.X[i - starts[k]] for k, i in zip(part, places, strict=True)]
     return np.array(rows, dtype=np.float64)
 
 

@@ -95,7 +95,7 @@ class TunedOutside:
 def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> TunedOutside:
     """Tune a configuration without each of the folds (n,), numbered from 0."""
     problem = work.problem
-    rows = problem.rows(configuration.inputs, work.settings.metric)
+    rows = problem.rows(configuration.scaling, work.settings.metric)
     D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
     paths = [path for _, path in exact_paths(rows, D, median_of(D))]
     f = int(folds.max()) + 1

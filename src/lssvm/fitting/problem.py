@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.data.folds import are_observations, observation_weight
-from lssvm.fitting.table_record import Inputs
+from lssvm.fitting.table_record import Scaling
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import Rows
@@ -44,7 +44,7 @@ class Problem:
     4
     """
 
-    inputs: Mapping[Inputs, FloatArray]
+    inputs: Mapping[Scaling, FloatArray]
     Y: FloatArray
     weight: FloatArray
     labels: IntArray | None = None
@@ -62,14 +62,14 @@ class Problem:
         return len(self.Y)
 
     def rows(
-        self, inputs: Inputs, metric: Metric = IDENTITY, chosen: IntArray | None = None
+        self, scaling: Scaling, metric: Metric = IDENTITY, chosen: IntArray | None = None
     ) -> Rows:
         """Return (some of) the rows mapped by a metric.
 
         Parameters
         ----------
-        inputs : {"standardised", "quantiles"}
-            Which inputs.
+        scaling : {"standardised", "quantiles"}
+            Of the inputs.
         metric : Metric, default=IDENTITY
             That they are mapped by.
         chosen : int array of shape (m,), optional
@@ -77,7 +77,7 @@ class Problem:
         """
         at: Any = slice(None) if chosen is None else chosen
         labels = None if self.labels is None else self.labels[at]
-        X = metric.apply(self.inputs[inputs][at])
+        X = metric.apply(self.inputs[scaling][at])
         return Rows(X, self.Y[at], self.weight[at], labels)
 
     def divided(self, by: float) -> Problem:
@@ -116,14 +116,14 @@ class TableBlock:
 
     Attributes
     ----------
-    inputs : mapping from names of inputs to arrays of shape (n, d)
+    inputs : mapping from scalings to arrays of shape (n, d)
     Y : array of shape (n, k)
     weight : array of shape (n,)
     start : int
         Position of the first row.
     """
 
-    inputs: Mapping[Inputs, FloatArray]
+    inputs: Mapping[Scaling, FloatArray]
     Y: FloatArray
     weight: FloatArray
     start: int
@@ -153,8 +153,8 @@ class AllRows(Protocol):
     def budget(self) -> int:
         """Bytes of memory that may be used."""
 
-    def blocks(self, inputs: Sequence[Inputs]) -> Iterator[TableBlock]:
-        """Yield all rows in order with the inputs that are asked for."""
+    def blocks(self, scalings: Sequence[Scaling]) -> Iterator[TableBlock]:
+        """Yield all rows in order with the scalings that are asked for."""
 
 
 def subset(problem: Problem, rows: IntArray) -> Problem:

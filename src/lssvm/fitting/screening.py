@@ -9,7 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.problem import Problem, sample_rows
-from lssvm.fitting.table_record import INPUTS, Configuration, Inputs
+from lssvm.fitting.table_record import SCALINGS, Configuration, Scaling
 from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
@@ -31,7 +31,7 @@ def screen(work: Work) -> list[Candidate]:
     chosen = sample_rows(problem, min(size, problem.n), work.random("screening"))
     sets = distinct(problem, settings.configurations)
     begin = clock.now()
-    squares: dict[Inputs, FloatArray] = {}
+    squares: dict[Scaling, FloatArray] = {}
     out: list[Candidate] = []
 
     def tuned(numbered: tuple[int, Configuration]) -> Candidate | None:
@@ -40,29 +40,31 @@ def screen(work: Work) -> list[Candidate]:
             return None
         work.report("screening", str(kind), number, len(sets))
         start = clock.now()
-        rows = problem.rows(kind.inputs, settings.metric, chosen)
+        rows = problem.rows(kind.scaling, settings.metric, chosen)
         D = _distances(rows.X, kind, squares)
         candidate = tune(rows, kind, D, work.folds[chosen], lambda: clock.over(0.25))
         took = clock.now() - start
-        clock.measured(10.0 * len(chosen) ** 3, took / settings.engine.side_by_side)
+        clock.measured(10.0 * len(chosen) ** 3, took / settings.engine.n_workers)
         return work.scored(replace(candidate, metric=settings.metric, rows=chosen, seconds=took))
 
     out = [c for c in work.parallel(tuned, list(enumerate(sets))) if c is not None]
     cost = len(sets) * 10.0 * len(chosen) ** 3 / work.unit(problem.n)
     text = f"{len(out)} configurations on {len(chosen):,} rows"
     work.step("screening", text, np.nan, cost, begin)
-    # Inputs of categories alone are the same on every scale.
+    # Scaling of categories alone are the same on every scale.
     different = {(c.configuration.kernel, float(f"{c.loss:.5g}")): c for c in reversed(out)}
     return ordered(list(different.values()))
 
 
-def _distances(X: FloatArray, kind: Configuration, squares: dict[Inputs, FloatArray]) -> FloatArray:
+def _distances(
+    X: FloatArray, kind: Configuration, squares: dict[Scaling, FloatArray]
+) -> FloatArray:
     """Return the distances of all pairs; those of Euclidean kernels are computed once."""
     n = len(X)
     if kind.distance == "cityblock":
         return fill_distances(X, "cityblock", np.empty((n, n)))
-    if (known := squares.get(kind.inputs)) is None:
-        known = squares[kind.inputs] = fill_distances(X, "sqeuclidean", np.empty((n, n)))
+    if (known := squares.get(kind.scaling)) is None:
+        known = squares[kind.scaling] = fill_distances(X, "sqeuclidean", np.empty((n, n)))
     return known if kind.distance == "sqeuclidean" else np.sqrt(known)
 
 
@@ -70,11 +72,11 @@ def distinct(
     problem: Problem, configurations: tuple[Configuration, ...]
 ) -> tuple[Configuration, ...]:
     """Return the configurations without those whose inputs are equal to ones before them."""
-    if set(problem.inputs) >= set(INPUTS):
+    if set(problem.inputs) >= set(SCALINGS):
         same = np.array_equal(problem.inputs["standardised"], problem.inputs["quantiles"])
-        if same and any(c.inputs == "standardised" for c in configurations):
-            return tuple(c for c in configurations if c.inputs == "standardised")
-    return tuple(c for c in configurations if c.inputs in problem.inputs)
+        if same and any(c.scaling == "standardised" for c in configurations):
+            return tuple(c for c in configurations if c.scaling == "standardised")
+    return tuple(c for c in configurations if c.scaling in problem.inputs)
 
 
 def tune(

@@ -49,12 +49,12 @@ from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
 from lssvm.local import (
     LeafTask,
-    PartsJob,
-    PartsModel,
+    LocalJob,
+    LocalModel,
     Rows,
     Setting,
-    fit_many,
-    fit_parts,
+    fit_local,
+    fit_local_models,
     grow_tree,
 )
 from lssvm.local.leaf import weighted_error
@@ -183,7 +183,7 @@ def report_end(work: Work, fit: TableFit) -> None:
 def next_map(
     work: Work,
     candidate: Candidate,
-    model: PartsModel,
+    model: LocalModel,
     metric: Metric,
     chosen: IntArray,
     how: str,
@@ -195,11 +195,11 @@ def next_map(
     of the chosen rows.
     """
     kind, settings = candidate.configuration, work.settings
-    raw = work.problem.inputs[kind.inputs][chosen]
+    raw = work.problem.inputs[kind.scaling][chosen]
     learned = kind.learn_metric(
         model,
         metric,
-        settings.engine.alone(),
+        settings.engine.single_threaded(),
         raw,
         at_most=at_most,
         shape=settings.shape,
@@ -207,9 +207,9 @@ def next_map(
         ties=settings.ties,
     )
     some = chosen[:: max(1, len(chosen) // 300)]
-    rows = [work.problem.rows(kind.inputs, each, some).X for each in (metric, learned)]
+    rows = [work.problem.rows(kind.scaling, each, some).X for each in (metric, learned)]
     before, after = (median_of(distances(X, X, kind.distance)) for X in rows)
-    middle = middle_setting(model.cuts[0].leaves)
+    middle = middle_setting(model.leaves)
     return learned, Setting(middle.C, middle.gamma * float(np.clip(before / after, 1e-6, 1e6)))
 
 
@@ -221,16 +221,16 @@ def draft(
     chosen: IntArray,
     leaf_size: int,
     tries: int,
-) -> PartsModel:
+) -> LocalModel:
     """Return models of some rows under a metric that are not kept."""
-    return fit_parts(
-        work.problem.rows(candidate.configuration.inputs, metric, chosen),
+    return fit_local(
+        work.problem.rows(candidate.configuration.scaling, metric, chosen),
         candidate.configuration.distance,
         setting,
-        part_size=leaf_size,
+        leaf_size=leaf_size,
         tries=tries,
         stop=lambda: work.clock.over(0.6),
-        engine=work.settings.engine.alone(),
+        engine=work.settings.engine.single_threaded(),
         draft=True,
         held_out=False,
     )
@@ -259,13 +259,13 @@ def learn_on_rows(
         start = clock.now()
         model = draft(work, candidate, metric, setting, learn, leaf_size, tries)
         values = model.outputs(
-            problem.rows(kind.inputs, metric, scored).X, engine=settings.engine.alone()
+            problem.rows(kind.scaling, metric, scored).X, engine=settings.engine.single_threaded()
         )
         now = weighted_error(Y, values, weight)
         if now < error:
             best = replace(
                 candidate,
-                setting=middle_setting(model.cuts[0].leaves),
+                setting=middle_setting(model.leaves),
                 error=now,
                 metric=metric,
                 rounds=number,
@@ -275,7 +275,7 @@ def learn_on_rows(
                 stage="metric",
             )
         cost = len(learn) * min(leaf_size, len(learn)) ** 2 * 1.0
-        clock.measured(cost, (clock.now() - start) / settings.engine.side_by_side)
+        clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
         gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
         if number > candidate.rounds:
             text = f"{kind}, {'warp' if how == 'warp' else 'metric'}, round {number}"
@@ -296,7 +296,7 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
     """
     problem, folds, settings, clock = work.problem, work.folds, work.settings, work.clock
     kind, begin = candidate.configuration, clock.now()
-    engine, n = settings.engine.alone(), problem.n
+    engine, n = settings.engine.single_threaded(), problem.n
     losses: list[FloatArray] = []  # of every round, by row
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
@@ -320,9 +320,9 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
                 work, candidate, metric, setting.times(*factor), outside, len(outside), tries
             )
             if tries > 1:
-                tuned = middle_setting(model.cuts[0].leaves)
+                tuned = middle_setting(model.leaves)
                 factor = tuned.C / setting.C, tuned.gamma / setting.gamma
-            new = problem.rows(kind.inputs, metric, inside)
+            new = problem.rows(kind.scaling, metric, inside)
             held_out[inside] = model.outputs(new.X, engine=engine)
             if number < settings.rounds:
                 state[v] = next_map(work, candidate, model, metric, outside, how, _IN_FOLDS)
@@ -332,7 +332,7 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
         )
         before = losses[-2].mean() if number else 0.0
         gain = 1.0 - losses[-1].mean() / before if before > 0 else np.nan
-        d, k = problem.inputs[kind.inputs].shape[1], problem.Y.shape[1]
+        d, k = problem.inputs[kind.scaling].shape[1], problem.Y.shape[1]
         operations = n**3 + len(numbers) * (n**3 / 6.0 + 4.0 * _IN_FOLDS * n * d * (k + 2))
         cost = operations / work.unit(n)
         if number:
@@ -387,7 +387,7 @@ def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
     if not plan.candidates:
         some = sample_rows(problem, min(problem.n, 300), work.random("at once"))
         kind = distinct(problem, settings.configurations)[0]
-        X = problem.rows(kind.inputs, settings.metric, some).X
+        X = problem.rows(kind.scaling, settings.metric, some).X
         setting = Setting(10.0, 0.5 / median_of(distances(X, X, kind.distance)))
         plan = replace(plan, candidates=[Candidate(kind, setting, np.inf, 0.0, settings.metric)])
     plan = plan.keep(plan.candidates[:1])
@@ -406,8 +406,8 @@ def fit_rows(
     begin = clock.now()
     fitted: dict[int, Fitted] = {}
     jobs = [
-        PartsJob(
-            problem.rows(c.configuration.inputs, c.metric),
+        LocalJob(
+            problem.rows(c.configuration.scaling, c.metric),
             c.configuration.distance,
             c.setting,
             leaf_size,
@@ -421,21 +421,21 @@ def fit_rows(
             raise OutOfTime
         return clock.over(0.9)
 
-    def finished(number: int, model: PartsModel) -> None:
+    def finished(number: int, model: LocalModel) -> None:
         c = replace(candidates[number], stage="all rows")
-        outputs = model.left_out(problem.n)
+        outputs = model.leave_one_out(problem.n)
         if c.rounds and c.rows is not None and problem.n < SMALL:
             assert c.outputs is not None
             outputs = c.outputs  # its leave-one-out outputs have met its metric
         elif leaf_size >= problem.n:
-            leaf = model.cuts[0].leaves[0]
+            leaf = model.leaves[0]
             c = replace(c, setting=leaf.setting, error=leaf.error)
         fitted[number] = (c, model, outputs)
         work.report("all rows", str(c.configuration), number, len(jobs))
 
     if jobs:
         try:
-            fit_many(
+            fit_local_models(
                 jobs,
                 tries=tries,
                 random=work.random("trees"),
@@ -612,7 +612,7 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
         return n_rows, candidate.setting
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
-    rows = problem.rows(kind.inputs, candidate.metric)
+    rows = problem.rows(kind.scaling, candidate.metric)
     expected = np.inf
     while 2 * size <= settings.largest and size < n_rows:
         new = 2 * size if 3 * size < n_rows else min(n_rows, settings.largest)
@@ -641,14 +641,14 @@ def gain_of_size(
     The setting is that of the larger leaves.
     """
     engine = work.settings.engine
-    leaves = [m for m in grow_tree(rows.X, size).members(rows.X) if len(m) >= size // 2]
+    leaves = [m for m in grow_tree(rows.X, size).rows_by_leaf(rows.X) if len(m) >= size // 2]
     count = max(1, round(_TESTED / size))
     some = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
     regions = [rows.take(m[: int(1.5 * size)]) for m in some]
     halves = [
         region.take(half)
         for region in regions
-        for half in grow_tree(region.X, -(-len(region.X) // 2)).members(region.X)
+        for half in grow_tree(region.X, -(-len(region.X) // 2)).rows_by_leaf(region.X)
     ]
 
     def error(parts: list[Rows], tries: int) -> tuple[float, Setting]:
@@ -707,12 +707,12 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     dropped = {c.name: c for c in plan.dropped + plan.candidates if c.name not in names}
     trials += [trial_of(c, c.error / spread, 0.0) for c in dropped.values()]
     trials.sort(key=lambda t: (-t.weight, t.error))
-    part_size = max(model.part_size for c, model, _ in fitted if c.stage != "prototypes")
+    leaf_size = max(model.leaf_size for c, model, _ in fitted if c.stage != "prototypes")
     return TableFit(
         tuple(members),
         tuple(trials),
         held_out,
-        part_size,
+        leaf_size,
         stack.offset,
         note=plan.note,
         spent=tuple(work.steps),

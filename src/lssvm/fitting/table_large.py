@@ -16,8 +16,8 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.problem import AllRows
 from lssvm.fitting.table_prototypes import fit_prototypes
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
-from lssvm.local import Cut, Leaf, LeafTask, PartsModel, PartStore, Tree, grow_tree
-from lssvm.local.store import PartRows
+from lssvm.local import Leaf, LeafStore, LeafTask, LocalModel, Partition, Tree, grow_tree
+from lssvm.local.store import LeafRows
 
 _TOGETHER = 2**29  # numbers of kernel matrices of parts that an engine gets at a time
 _FEWEST = 125  # rows of a part, below which prototypes are the better use of time
@@ -33,7 +33,7 @@ class _Job:
     number: int
     candidate: Candidate
     tree: Tree
-    store: PartStore
+    store: LeafStore
 
 
 def fit_everything(
@@ -47,7 +47,7 @@ def fit_everything(
     n, settings, begin = everything.n_rows, work.settings, work.clock.now()
     many = int(np.clip(np.sqrt(10.0 * work.unit(n) / n), *_PROTOTYPES))
     sizes = [
-        4.0 * n * work.problem.inputs[c.configuration.inputs].shape[1] for c in plan.candidates
+        4.0 * n * work.problem.inputs[c.configuration.scaling].shape[1] for c in plan.candidates
     ]
     total = np.cumsum(sizes) * settings.n_trees
     count = int(np.searchsorted(total, _MODEL * everything.budget, side="right"))
@@ -76,8 +76,8 @@ def fit_everything(
 
 
 def fit_every_row(
-    work: Work, everything: AllRows, candidates: list[Candidate], part_size: int, tries: int
-) -> list[tuple[Candidate, PartsModel, FloatArray]]:
+    work: Work, everything: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
+) -> list[tuple[Candidate, LocalModel, FloatArray]]:
     """Fit candidates to all rows in parts.
 
     Parameters
@@ -86,13 +86,13 @@ def fit_every_row(
         Of the sample.
     everything : AllRows
     candidates : list of Candidate
-    part_size : int
+    leaf_size : int
         Rows of a part, of all rows.
     tries : int
 
     Returns
     -------
-    list of (Candidate, PartsModel, array of shape (m, k))
+    list of (Candidate, LocalModel, array of shape (m, k))
         With leave-one-out outputs of the rows of the sample.
 
     Notes
@@ -102,48 +102,50 @@ def fit_every_row(
     """
     problem, engine, sample = work.problem, work.settings.engine, everything.sample
     random = work.random("trees")
-    share = max(1, round(part_size * len(sample) / everything.n_rows))
+    share = max(1, round(leaf_size * len(sample) / everything.n_rows))
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
         jobs: list[_Job] = []
         size = sum(
-            4 * problem.inputs[c.configuration.inputs].shape[1] + 8 * n_targets for c in candidates
+            4 * problem.inputs[c.configuration.scaling].shape[1] + 8 * n_targets for c in candidates
         )
         waiting = everything.n_rows * size * work.settings.n_trees
         scratch = waiting > _WAITING * everything.budget
         for number, c in enumerate(candidates):
-            X = problem.rows(c.configuration.inputs, c.metric).X
+            X = problem.rows(c.configuration.scaling, c.metric).X
             for t in range(work.settings.n_trees):
                 tree = grow_tree(X, share, random=random if t else None)
-                store = PartStore(
-                    tree.n_parts, X.shape[1], n_targets, n_rows=everything.n_rows, scratch=scratch
+                store = LeafStore(
+                    tree.n_leaves, X.shape[1], n_targets, n_rows=everything.n_rows, scratch=scratch
                 )
                 jobs.append(_Job(number, c, tree, stack.enter_context(store)))
-        used = list(dict.fromkeys(c.configuration.inputs for c in candidates))
+        used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
         for block in everything.blocks(used):
             work.clock.over(1.0)  # raises where who listens wants to stop
             for job in jobs:
-                X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.inputs])
+                X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
                 part = engine.route(job.tree, X)
                 job.store.add(part, X, block.Y, block.weight, start=block.start)
-        solved = [_solve(work, job, part_size, tries, sample) for job in jobs]
-    out: list[tuple[Candidate, PartsModel, FloatArray]] = []
+        solved = [_solve(work, job, leaf_size, tries, sample) for job in jobs]
+    out: list[tuple[Candidate, LocalModel, FloatArray]] = []
     for number, c in enumerate(candidates):
         own = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
-        model = PartsModel(c.configuration.distance, tuple(cut for cut, _ in own), part_size)
+        model = LocalModel(
+            c.configuration.distance, tuple(partition for partition, _ in own), leaf_size
+        )
         outputs = np.asarray(np.mean([held for _, held in own], axis=0))
         out.append((replace(c, stage="all rows"), model, outputs))
     return out
 
 
 def _solve(
-    work: Work, job: _Job, part_size: int, tries: int, sample: IntArray
-) -> tuple[Cut, FloatArray]:
+    work: Work, job: _Job, leaf_size: int, tries: int, sample: IntArray
+) -> tuple[Partition, FloatArray]:
     """Solve the parts of a tree, some at a time; return them and the sample's outputs."""
     clock, c = work.clock, job.candidate
     leaves: dict[int, Leaf] = {}
     held = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
-    for batch in _batches(job.store.parts(), 2 * part_size):
+    for batch in _batches(job.store.leaves(), 2 * leaf_size):
         tasks = [LeafTask(some.rows, c.configuration.distance, c.setting) for some in batch]
         fitted = work.settings.engine.fit(
             tasks,
@@ -156,19 +158,19 @@ def _solve(
             there = sample[np.minimum(place, len(sample) - 1)] == some.positions
             held[place[there]] = leaf.fit.left_out[there]
             fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # only the sample's are needed
-            leaves[some.part] = replace(leaf, fit=fit)
-        work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_parts)
-    return Cut(job.tree, tuple(leaves[part] for part in range(job.tree.n_parts))), held
+            leaves[some.leaf] = replace(leaf, fit=fit)
+        work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_leaves)
+    return Partition(job.tree, tuple(leaves[part] for part in range(job.tree.n_leaves))), held
 
 
-def _batches(parts: Iterator[PartRows], largest: int) -> Iterator[list[PartRows]]:
-    """Deal out parts whose kernel matrices together stay below a limit; cut what is too large."""
-    batch: list[PartRows] = []
+def _batches(parts: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
+    """Yield leaves whose kernel matrices together stay below a limit; shorten what is too large."""
+    batch: list[LeafRows] = []
     size = 0
     for some in parts:
-        if len(some.positions) > largest:  # equal rows that no cut separates
+        if len(some.positions) > largest:  # equal rows that no tree separates
             chosen = np.linspace(0, len(some.positions) - 1, largest).astype(np.intp)
-            some = PartRows(some.part, some.rows.take(chosen), some.positions[chosen])
+            some = LeafRows(some.leaf, some.rows.take(chosen), some.positions[chosen])
         own = len(some.positions) ** 2
         if batch and size + own > _TOGETHER:
             yield batch

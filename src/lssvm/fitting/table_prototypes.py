@@ -25,7 +25,7 @@ from lssvm.fitting.table_record import Configuration, Member
 from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
 from lssvm.kernels.radial import Distance
-from lssvm.local import Cut, Leaf, PartsModel, Rows, Setting
+from lssvm.local import Leaf, LocalModel, Partition, Rows, Setting
 from lssvm.local.leaf import STEPS, Walk, weighted_error
 from lssvm.local.tree import Tree
 from lssvm.prototypes import RPCholesky, select_prototypes
@@ -54,7 +54,7 @@ _BLOCK = 4096
 
 def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]:
     """Return prototypes of all rows under the best metric, where a trial of some is good enough."""
-    leaves = len(fitted[0][1].cuts[0].leaves) if fitted else 1
+    leaves = len(fitted[0][1].leaves) if fitted else 1
     if leaves < 2 or plan.candidates[0].stage != "metric" or work.clock.over(0.7):
         return []
     size = number_of_prototypes(work)
@@ -93,16 +93,16 @@ def number_of_prototypes(work: Work) -> int:
 def threads_for(work: Work, size: int) -> int:
     """Return how many threads add up moments: each keeps two sums of m^2 numbers."""
     room = _MATRICES * (_most(work) / max(size, 1)) ** 2
-    return int(min(max((room - _SHARED) / 2.0, 1.0), work.settings.engine.side_by_side))
+    return int(min(max((room - _SHARED) / 2.0, 1.0), work.settings.engine.n_workers))
 
 
 def _most(work: Work) -> float:
     """Return how many prototypes may have `_MATRICES` matrices in memory.
 
-    A leaf has two on every thread, in half of the budget: `HostParts.largest_part`.
+    A leaf has two on every thread, in half of the budget: `HostLeaves.largest_leaf`.
     """
     settings = work.settings
-    return float(settings.largest * np.sqrt(settings.engine.side_by_side * 4.0 / _MATRICES))
+    return float(settings.largest * np.sqrt(settings.engine.n_workers * 4.0 / _MATRICES))
 
 
 def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int) -> float | None:
@@ -116,7 +116,7 @@ def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int)
     assert scored is not None
     learned = learned[:: -(-len(learned) // _TRIAL_ROWS)]
     kind, metric = candidate.configuration, candidate.metric
-    rows = problem.rows(kind.inputs, metric, np.concatenate([learned, scored]))
+    rows = problem.rows(kind.scaling, metric, np.concatenate([learned, scored]))
     cells = [slice(len(learned), len(rows.X)), slice(0, len(learned))]
     random = work.random("trial")
     chosen = random.choice(len(learned), min(_TRIAL, size, len(learned)), replace=False)
@@ -135,8 +135,8 @@ def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int)
 
 
 def fit_beside(
-    work: Work, candidate: Candidate, parts: PartsModel, size: int, gamma: float
-) -> tuple[Candidate, PartsModel, FloatArray]:
+    work: Work, candidate: Candidate, parts: LocalModel, size: int, gamma: float
+) -> tuple[Candidate, LocalModel, FloatArray]:
     """Fit prototypes to the rows of a model in parts.
 
     Parameters
@@ -144,7 +144,7 @@ def fit_beside(
     work : Work
     candidate : Candidate
         Inputs, kernel and metric of the model.
-    parts : PartsModel
+    parts : LocalModel
         Whose rows are taken.
     size : int
         Prototypes.
@@ -155,7 +155,7 @@ def fit_beside(
     -------
     candidate : Candidate
         With its own setting and error.
-    model : PartsModel
+    model : LocalModel
         One part whose rows are the prototypes.
     outputs : array of shape (n, k)
         Of all rows, by models of the other folds.
@@ -185,7 +185,7 @@ def fit_beside(
     C, error = _best_C(sums, gram)
     setting = Setting(C, gamma)
 
-    def model_of(moments: Moments) -> PartsModel:
+    def model_of(moments: Moments) -> LocalModel:
         coef, intercept = solve_on_prototypes(moments, gram, C)
         return expansion(candidate.configuration.distance, Z, coef, intercept, setting, error)
 
@@ -200,7 +200,7 @@ def fit_beside(
 
 
 def change_beside(
-    member: Member, parts: PartsModel, rows: Rows, *, forget: bool, threads: int
+    member: Member, parts: LocalModel, rows: Rows, *, forget: bool, threads: int
 ) -> Member:
     """Return prototypes with more rows, or fewer.
 
@@ -208,7 +208,7 @@ def change_beside(
     ----------
     member : Member
         Made of prototypes.
-    parts : PartsModel
+    parts : LocalModel
         With the rows that the prototypes are to be fitted to: it has learned or forgotten already.
     rows : Rows
         That have come or left, mapped as the model's own are.
@@ -222,7 +222,7 @@ def change_beside(
     (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need. Where most of
     the weight leaves, differences would have no digits left: the rows are summed up again.
     """
-    leaf = member.model.cuts[0].leaves[0]
+    leaf = member.model.leaves[0]
     Z, kernel = leaf.rows.X, member.configuration.make_kernel(leaf.setting.gamma)
     before, moments = member.moments, None
     if before is not None:
@@ -233,7 +233,7 @@ def change_beside(
             moments = None
     if moments is None:
         moments = moments_of(kernel, rows_of(parts)[0], Z, None, threads)[0]
-    n = sum(len(part.rows.X) for part in parts.cuts[0].leaves)  # copies of a row are one
+    n = sum(len(part.rows.X) for part in parts.leaves)  # copies of a row are one
     moments = replace(moments, n=n)
     coef, intercept = solve_on_prototypes(moments, np.asarray(kernel(Z, Z)), leaf.setting.C)
     distance = member.model.distance
@@ -241,13 +241,13 @@ def change_beside(
     return replace(member, model=model, moments=moments)
 
 
-def rows_of(parts: PartsModel) -> tuple[Rows, IntArray]:
+def rows_of(parts: LocalModel) -> tuple[Rows, IntArray]:
     """Return the rows of a model in parts, and their numbers where it knows them."""
-    cut = parts.cuts[0]
-    some = [leaf.rows for leaf in cut.leaves]
+    partition = parts.partitions[0]
+    some = [leaf.rows for leaf in partition.leaves]
     X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in some])
     Y, weight = np.concatenate([p.Y for p in some]), np.concatenate([p.weight for p in some])
-    known = np.concatenate(cut.members) if cut.members else np.arange(len(X))
+    known = np.concatenate(partition.rows) if partition.rows else np.arange(len(X))
     return Rows(X, Y, weight), np.asarray(known, dtype=np.intp)
 
 
@@ -276,7 +276,7 @@ def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
 
 def fit_prototypes(
     work: Work, everything: AllRows, candidate: Candidate, size: int
-) -> tuple[Candidate, PartsModel, FloatArray]:
+) -> tuple[Candidate, LocalModel, FloatArray]:
     """Fit prototypes of the sample to all rows.
 
     Parameters
@@ -292,7 +292,7 @@ def fit_prototypes(
     Returns
     -------
     candidate : Candidate
-    model : PartsModel
+    model : LocalModel
         One part whose rows are the prototypes.
     outputs : array of shape (m, k)
         For the rows of the sample, from models that were fitted without them.
@@ -306,15 +306,15 @@ def fit_prototypes(
     O(n m (m + d)) time, O(m^2) memory for m prototypes.
     """
     problem, random = work.problem, work.random("prototypes")
-    configuration, threads = candidate.configuration, max(1, work.settings.engine.side_by_side)
-    X = problem.rows(configuration.inputs, candidate.metric).X
+    configuration, threads = candidate.configuration, max(1, work.settings.engine.n_workers)
+    X = problem.rows(configuration.scaling, candidate.metric).X
     folds = random.permutation(problem.n) % N_FOLDS
     gamma, Z = _best_width(work, candidate, X, folds, size)
     kernel = configuration.make_kernel(gamma)
     sums: list[Moments | None] = [None] * (N_FOLDS + 1)  # the last one: rows outside of the sample
-    for block in everything.blocks([configuration.inputs]):
+    for block in everything.blocks([configuration.scaling]):
         work.clock.over(1.0)  # raises where who listens wants to stop
-        mapped = candidate.metric.apply(block.inputs[configuration.inputs])
+        mapped = candidate.metric.apply(block.inputs[configuration.scaling])
         fold = np.full(len(mapped), N_FOLDS)
         begin, end = np.searchsorted(everything.sample, [block.start, block.start + len(mapped)])
         fold[everything.sample[begin:end] - block.start] = folds[begin:end]
@@ -434,10 +434,10 @@ def expansion(
     intercept: FloatArray,
     setting: Setting,
     error: float,
-) -> PartsModel:
+) -> LocalModel:
     """Return an expansion on support vectors as a model of one part, without targets."""
     k = coef.shape[1]
     rows = Rows(Z, np.empty((0, k)), np.empty(0))
     leaf = Leaf(rows, setting, ExactFit(coef, intercept, np.empty((0, k))), error)
     tree = Tree(np.empty((0, Z.shape[1])), np.empty(0), np.empty((0, 2), dtype=np.intp), 1)
-    return PartsModel(distance, (Cut(tree, (leaf,)),), len(Z))
+    return LocalModel(distance, (Partition(tree, (leaf,)),), len(Z))

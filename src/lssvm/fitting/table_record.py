@@ -16,16 +16,16 @@ from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.metric import IDENTITY, Shape, low_rank
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
-from lssvm.local import PartsEngine, PartsModel
+from lssvm.local import LeafEngine, LocalModel
 from lssvm.local.engine import ONE_THREAD
 from lssvm.solvers.moments import Moments
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals
 
-Inputs: TypeAlias = Literal["standardised", "quantiles"]
+Scaling: TypeAlias = Literal["standardised", "quantiles"]
 KernelName: TypeAlias = Literal["rbf", "exponential", "laplacian"]
 
-INPUTS: tuple[Inputs, ...] = ("standardised", "quantiles")
+SCALINGS: tuple[Scaling, ...] = ("standardised", "quantiles")
 """Numbers as they are, standardised; or their normal scores."""
 
 KERNELS: tuple[KernelName, ...] = ("rbf", "exponential", "laplacian")
@@ -41,11 +41,11 @@ SHAPE: dict[KernelName, Shape] = {"rbf": "full", "exponential": "full", "laplaci
 
 @dataclass(frozen=True)
 class Configuration:
-    """Inputs and a kernel.
+    """A scaling of the inputs and a kernel.
 
     Attributes
     ----------
-    inputs : {"standardised", "quantiles"}
+    scaling : {"standardised", "quantiles"}
         Numbers of mean 0 and variance 1, or their ranks as normal quantiles.
     kernel : {"rbf", "exponential", "laplacian"}
         exp(-gamma distance) of squared Euclidean, Euclidean or city-block distances.
@@ -57,11 +57,11 @@ class Configuration:
     'laplacian on quantiles'
     """
 
-    inputs: Inputs
+    scaling: Scaling
     kernel: KernelName
 
     def __str__(self) -> str:
-        return f"{self.kernel} on {self.inputs}"
+        return f"{self.kernel} on {self.scaling}"
 
     @property
     def distance(self) -> Distance:
@@ -85,9 +85,9 @@ class Configuration:
 
     def learn_metric(
         self,
-        model: PartsModel,
+        model: LocalModel,
         metric: Metric,
-        engine: PartsEngine,
+        engine: LeafEngine,
         rows: FloatArray,
         *,
         at_most: int,
@@ -99,11 +99,11 @@ class Configuration:
 
         Parameters
         ----------
-        model : PartsModel
+        model : LocalModel
             Of this configuration, fitted to inputs mapped by ``metric``.
         metric : Metric
             That the inputs of the model were mapped by.
-        engine : PartsEngine
+        engine : LeafEngine
             Where it is computed.
         rows : array of shape (n, d)
             The inputs, whose quantiles are the knots of a warp.
@@ -121,7 +121,7 @@ class Configuration:
             Of the average over leaves: local models show the directions that matter as well as one
             large model does, at a fraction of its cost.
         """
-        leaves = model.cuts[0].leaves
+        leaves = model.leaves
         shape = self.shape if shape is None else shape
         total = sum(len(leaf.rows.X) for leaf in leaves)
         step = max(1, -(-total // at_most))
@@ -151,12 +151,12 @@ class Member:
     Attributes
     ----------
     configuration : Configuration
-        Inputs and kernel.
+        Scaling of the inputs, and kernel.
     metric : Metric
         The map of its inputs.
     rounds : int
         Rounds in which the metric was learned.
-    model : PartsModel
+    model : LocalModel
         Its exact models in parts.
     weight : float
         In the stack.
@@ -174,7 +174,7 @@ class Member:
     """
 
     configuration: Configuration
-    model: PartsModel
+    model: LocalModel
     metric: Metric = IDENTITY
     rounds: int = 0
     weight: float = 1.0
@@ -196,15 +196,15 @@ class Member:
         """What tells members of one stack apart, prototypes and their leaves excepted."""
         return self.configuration, self.rounds, self.metric.warp is not None
 
-    def mapped(self, inputs: Mapping[Inputs, FloatArray]) -> FloatArray:
+    def mapped(self, inputs: Mapping[Scaling, FloatArray]) -> FloatArray:
         """Return rows as the kernel sees them.
 
         Parameters
         ----------
-        inputs : mapping from inputs to array of shape (n, d)
+        inputs : mapping from scalings to array of shape (n, d)
             Prepared rows.
         """
-        return self.metric.apply(inputs[self.configuration.inputs])
+        return self.metric.apply(inputs[self.configuration.scaling])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ class TableContext:
 
     Attributes
     ----------
-    prepared : dict from inputs to PreparedTable
+    prepared : dict from scalings to PreparedTable
         How raw columns become the inputs of every kind.
     texts : bool
         Whether the columns have names that are texts, as ``feature_names_in_`` takes them.
@@ -243,7 +243,7 @@ class TableContext:
     ['prepared', 'texts', 'task']
     """
 
-    prepared: dict[Inputs, PreparedTable]
+    prepared: dict[Scaling, PreparedTable]
     texts: bool
     task: Classes | Numbers
     shift: FloatArray
@@ -289,7 +289,7 @@ class Trial:
     Attributes
     ----------
     configuration : Configuration
-        Inputs and kernel.
+        Scaling of the inputs, and kernel.
     rounds : int
         Of the metric.
     error : float
@@ -362,7 +362,7 @@ class TableFit:
         Stacked outputs of rows by models that had not seen them; NaN where there is none.
     offset : array of shape (k,)
         Added to the weighted sum of the members' outputs.
-    part_size : int
+    leaf_size : int
         Rows of a part at most.
     context : TableContext or None
         From raw tables to inputs and from outputs to answers; None where the recipe was used alone.
@@ -379,7 +379,7 @@ class TableFit:
     members: tuple[Member, ...]
     trials: tuple[Trial, ...]
     held_out: FloatArray
-    part_size: int
+    leaf_size: int
     offset: FloatArray = field(default_factory=lambda: np.zeros(1))
     context: TableContext | None = None
     stored: str = "all"
@@ -420,7 +420,7 @@ class TableFit:
         return replace(
             self,
             members=tuple(
-                replace(m, model=m.model.light(near and m is self.largest), moments=None)
+                replace(m, model=m.model.stripped(near and m is self.largest), moments=None)
                 for m in self.members
             ),
             held_out=self.held_out[:0],
@@ -429,15 +429,15 @@ class TableFit:
         )
 
     def outputs(
-        self, inputs: Mapping[Inputs, FloatArray], *, engine: PartsEngine = ONE_THREAD
+        self, inputs: Mapping[Scaling, FloatArray], *, engine: LeafEngine = ONE_THREAD
     ) -> FloatArray:
         """Return the stacked outputs (n, k) for prepared inputs.
 
         Parameters
         ----------
-        inputs : mapping from inputs to arrays of shape (n, d)
+        inputs : mapping from scalings to arrays of shape (n, d)
             Prepared rows, for every kind of inputs that a member takes.
-        engine : PartsEngine, optional
+        engine : LeafEngine, optional
             Where it is computed; by default on one thread.
         """
         total = sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in self.used)
@@ -463,36 +463,29 @@ class TableFit:
         """The member in parts with the largest weight."""
         return max(self.in_parts, key=lambda m: m.weight)
 
-    def local_error(self, inputs: Mapping[Inputs, FloatArray], nearby: int = 0) -> FloatArray:
+    def local_error(
+        self, inputs: Mapping[Scaling, FloatArray] | None, n: int, nearby: int = 0
+    ) -> FloatArray:
         """Return the root mean squared error around every row, shape (n, 1) or (n, k).
 
         Parameters
         ----------
-        inputs : mapping from inputs to arrays of shape (n, d)
-            Prepared rows, for every kind of inputs that a member takes.
+        inputs : mapping from scalings to arrays of shape (n, d), or None
+            Prepared rows, for every kind of inputs that a member takes; None for the training
+            rows, with errors of other rows only.
+        n : int
+            Number of rows.
         nearby : int, default=0
             Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is
-            the error of the part of a row, all outputs together.
+            the error of the leaf of a row, all outputs together.
         """
+
+        def error(member: Member) -> FloatArray:
+            X = None if inputs is None else member.mapped(inputs)
+            return np.sqrt(member.model.squared_error(X, n, nearby))
+
         if nearby:
-            member = self.largest
-            return np.sqrt(member.model.nearby_error(member.mapped(inputs), nearby))
-        return self._averaged([m.model.local_error(m.mapped(inputs)) for m in self.in_parts])
-
-    def own_error(self, n: int, nearby: int = 0) -> FloatArray:
-        """Return the same around the n training rows, with errors of other rows only.
-
-        Parameters
-        ----------
-        n : int
-            Number of training rows.
-        nearby : int, default=0
-            As in `local_error`.
-        """
-        if nearby:
-            return np.sqrt(self.largest.model.own_nearby_error(n, nearby))
-        return self._averaged([member.model.own_error(n) for member in self.in_parts])
-
-    def _averaged(self, errors: list[FloatArray]) -> FloatArray:
+            return error(self.largest)
         weights = [max(member.weight, 1e-12) for member in self.in_parts]
-        return np.asarray(np.average(errors, axis=0, weights=weights)[:, None])
+        errors = [error(member) for member in self.in_parts]
+        return np.asarray(np.average(errors, axis=0, weights=weights))

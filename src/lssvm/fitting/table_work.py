@@ -15,10 +15,10 @@ from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
 from lssvm.fitting.problem import Problem
 from lssvm.fitting.stacking import StackRule, fit_stack, mean_loss
-from lssvm.fitting.table_record import INPUTS, KERNELS, Configuration, Step
+from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, Step
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY, Shape
-from lssvm.local import PartsEngine, PartsModel, Setting
+from lssvm.local import LeafEngine, LocalModel, Setting
 from lssvm.local.engine import ONE_THREAD
 
 Callback = Callable[[dict[str, Any]], None]
@@ -159,14 +159,14 @@ class TableSettings:
         Rows of a leaf at most that memory allows.
     n_trees : int
         Partitions of the rows that are averaged.
-    engine : PartsEngine
+    engine : LeafEngine
         Who computes.
     seed : int
         Of the random numbers; the same seed gives the same result.
     """
 
     configurations: tuple[Configuration, ...] = tuple(
-        Configuration(inputs, kernel) for kernel in KERNELS for inputs in INPUTS
+        Configuration(scaling, kernel) for kernel in KERNELS for scaling in SCALINGS
     )
     gain: float = 0.005
     screened: int = 600
@@ -185,7 +185,7 @@ class TableSettings:
     n_prototypes: int | None = None
     largest: int = 20_000
     n_trees: int = 1
-    engine: PartsEngine = ONE_THREAD
+    engine: LeafEngine = ONE_THREAD
     seed: int = 0
 
     @classmethod
@@ -236,7 +236,7 @@ class Candidate:
         return self.configuration, self.rounds, self.metric.warp is not None
 
 
-Fitted = tuple[Candidate, PartsModel, FloatArray]
+Fitted = tuple[Candidate, LocalModel, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ class Work:
 
     def parallel(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Apply work to items on the threads of the engine; an error ends all of it soon."""
-        return run_blocks(work, items, self.settings.engine.side_by_side, on_error=self.clock.stop)
+        return run_blocks(work, items, self.settings.engine.n_workers, on_error=self.clock.stop)
 
     def report(self, stage: str, what: str, done: int, planned: int) -> None:
         """Report what is tried next."""

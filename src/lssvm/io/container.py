@@ -23,10 +23,10 @@ from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError, ModelFileError, printable
 from lssvm._core.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 """The number of the format that is written."""
 
-READ = (2, FORMAT)
+READ = (2, 3, FORMAT)
 """The numbers of the formats that are read; 2 is that of version 0.2."""
 
 MAX_HEADER = 16 * 2**20

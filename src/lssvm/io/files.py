@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError, ModelFileError, printable
-from lssvm.io import version_0_2
+from lssvm.io import older
 from lssvm.io.container import Container, open_container, read_container, write_container
 
 if TYPE_CHECKING:
@@ -228,8 +228,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 def _tree(header: Mapping[str, Any]) -> Any:
     """Return what a header says of the model, in the names of today's records."""
-    tree = header.get("model")
-    return version_0_2.convert(tree) if header["format"] == version_0_2.FORMAT else tree
+    return older.convert(header.get("model"), header["format"])
 
 
 def _last(model: object) -> Any:

@@ -443,9 +443,9 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
     rows, all_kept = len(fit.held_out), fit.stored == "all"
     need(all_kept or not rows, "there are outputs that were not to be kept")
     need(fit.members and fit.used, "there is no configuration with a weight")
-    check_range(fit, 1, np.inf, "part_size")
+    check_range(fit, 1, np.inf, "leaf_size")
     for member in fit.members:
-        ready = context.prepared.get(member.configuration.inputs)
+        ready = context.prepared.get(member.configuration.scaling)
         _check_member(member, -1 if ready is None else ready.n_features, k, rows, all_kept)
         exact = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
         need(len(exact) == 1, "there are prototypes without the leaves that they belong to")
@@ -453,7 +453,7 @@ def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
         same = first is second if first is None or second is None else np.array_equal(first, second)
         need(same, "prototypes have another metric than their leaves")
     if context.nearby and fit.stored != "support":
-        leaves = [leaf for cut in fit.largest.model.cuts for leaf in cut.leaves]
+        leaves = [leaf for partition in fit.largest.model.partitions for leaf in partition.leaves]
         need(all(len(leaf.squares) for leaf in leaves), "the errors of the rows are missing")
 
 
@@ -485,22 +485,22 @@ def _check_member(member: Member, d: int, k: int, rows: int, all_kept: bool) -> 
     model = member.model
     d = check_metric(member.metric, d)
     check_range(member, 0, np.inf, "weight", "rounds")
-    check_range(model, 1, np.inf, "part_size")
-    need(model.cuts, "a configuration has no leaves")
+    check_range(model, 1, np.inf, "leaf_size")
+    need(model.partitions, "a configuration has no leaves")
     need(model.distance == member.configuration.distance, "the distance is not the kernel's")
-    one = len(model.cuts) == len(model.cuts[0].leaves) == 1
+    one = len(model.partitions) == len(model.leaves) == 1
     need(one or not member.beside, "prototypes are in several leaves")
-    for cut in model.cuts:
-        _check_tree(cut.tree, len(cut.leaves), d)
-        for leaf in cut.leaves:
+    for partition in model.partitions:
+        _check_tree(partition.tree, len(partition.leaves), d)
+        for leaf in partition.leaves:
             _check_leaf(leaf, d, k, all_kept and not member.beside)
-        sizes = [(len(leaf.rows.X),) for leaf in cut.leaves]
-        fits = not cut.members or [part.shape for part in cut.members] == sizes
-        fits = fits and all(np.all((part >= 0) & (part < rows)) for part in cut.members)
+        sizes = [(len(leaf.rows.X),) for leaf in partition.leaves]
+        fits = not partition.rows or [part.shape for part in partition.rows] == sizes
+        fits = fits and all(np.all((part >= 0) & (part < rows)) for part in partition.rows)
         need(fits, "the rows of the leaves do not fit")
     if (moments := member.moments) is not None:
         need(all_kept and member.beside, "there are moments that were not to be kept")
-        _check_moments(moments, len(model.cuts[0].leaves[0].rows.X), k)
+        _check_moments(moments, len(model.leaves[0].rows.X), k)
         # Kernel values are from 0 to 1, and so is their mean.
         most = 1.001 * moments.weight
         sums = max(float(np.abs(moments.gram).max()), float(np.abs(moments.border).max()))
@@ -514,7 +514,7 @@ def _check_tree(tree: local.Tree, p: int, d: int) -> None:
     check_shapes(tree, directions=(q, d), thresholds=(q,), children=(q, 2))
     below = np.sort(tree.children.ravel())
     whole = np.array_equal(below, [*range(-p, 0), *range(1, q)] if q else [])
-    need(whole and tree.n_parts == p, "the tree does not lead to every leaf once")
+    need(whole and tree.n_leaves == p, "the tree does not lead to every leaf once")
     inner = tree.children >= 0
     need(np.all((tree.children > np.arange(q)[:, None])[inner]), "the tree has a circle")
 

@@ -66,8 +66,6 @@ class Record:
         Whether all floats are float64, as LAPACK needs them.
     types : mapping from str
         To what names in annotations mean: a union of records for a protocol.
-    names : mapping from str to str
-        Names of fields in files, where they are not those of the class.
     unnamed : frozenset of str
         Fields that do not show in the names of arrays.
     cost : callable or None
@@ -79,19 +77,17 @@ class Record:
     nan: frozenset[str] = frozenset()
     float64: bool = False
     types: Mapping[str, Any] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
     cost: Callable[[dict[str, Any]], int] | None = None
 
     @cached_property
-    def fields(self) -> dict[str, str]:
-        """Fields that are stored: names in files, and names of the class."""
-        stored = [f.name for f in fields(self.type) if f.init and f.name not in self.not_stored]
-        return {self.names.get(name, name): name for name in stored}
+    def fields(self) -> list[str]:
+        """Names of the fields that are stored."""
+        return [f.name for f in fields(self.type) if f.init and f.name not in self.not_stored]
 
     @cached_property
     def field_types(self) -> dict[str, Any]:
-        """Types of fields, by names of the class."""
+        """Types of fields, by their names."""
         return get_type_hints(self.type, localns={**_ARRAYS, **self.types})
 
     def check(self, values: Mapping[str, Any]) -> None:
@@ -213,9 +209,9 @@ class _Encoder:
         if name is None:
             raise NotStorable(f"{printable(repr(value))} cannot be stored in a model file.")
         record, stored = self._schema[name], {}
-        for in_file, attribute in record.fields.items():
-            below = path if attribute in record.unnamed else f"{path}.{in_file}"
-            stored[in_file] = self.encode(getattr(value, attribute), below)
+        for field_name in record.fields:
+            below = path if field_name in record.unnamed else f"{path}.{field_name}"
+            stored[field_name] = self.encode(getattr(value, field_name), below)
         return {"record": name, "fields": stored}
 
     def _parts(self, values: Any, path: str) -> list[Any]:
@@ -417,7 +413,7 @@ class _Decoder:
         return self._make(record, given)
 
     def _make(self, record: Record, given: dict[str, Any]) -> Any:
-        values = {record.fields[name]: self.decode(value) for name, value in given.items()}
+        values = {name: self.decode(value) for name, value in given.items()}
         record.check(values)
         if hasattr(record.type, "__post_init__"):  # which may copy
             self._take(sum(a.nbytes for a in values.values() if isinstance(a, np.ndarray)))

@@ -18,7 +18,7 @@ StoredPipeline     named steps of scikit-learn (StoredTransformer), and the Mode
 =================  ============================================================================
 
 The fields of a record are those of its dataclass, whose annotations are their types. A class or a
-field that is renamed keeps its name in files: here, or through `lssvm.io.version_0_2`.
+field that is renamed keeps its name in files: here, or through `lssvm.io.older`.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ _RECORDS: dict[str, type[Any]] = {
     "TableContext": TableContext,
     "Configuration": table_fit.Configuration,
     "Member": table_fit.Member,
-    "PartsModel": local.PartsModel,
-    "Cut": local.Cut,
+    "LocalModel": local.LocalModel,
+    "Partition": local.Partition,
     "Tree": local.Tree,
     "Leaf": local.Leaf,
     "Rows": local.Rows,

@@ -1,29 +1,29 @@
-"""Exact models of parts of the rows: a tree of cuts with a dual model in every leaf."""
+"""Partitions of the rows: trees with an exact dual model in every leaf."""
 
-from lssvm.local.cluster import ClusterParts
-from lssvm.local.device import DeviceParts
-from lssvm.local.engine import HostParts, LeafTask, PartsEngine
+from lssvm.local.cluster import ClusterLeaves
+from lssvm.local.device import DeviceLeaves
+from lssvm.local.engine import HostLeaves, LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
-from lssvm.local.model import Cut, PartsJob, PartsModel, fit_many, fit_parts
-from lssvm.local.store import PartStore
+from lssvm.local.model import LocalJob, LocalModel, Partition, fit_local, fit_local_models
+from lssvm.local.store import LeafStore
 from lssvm.local.tree import Tree, grow_tree
 
 __all__ = [
-    "ClusterParts",
-    "Cut",
-    "DeviceParts",
-    "HostParts",
+    "ClusterLeaves",
+    "DeviceLeaves",
+    "HostLeaves",
     "Leaf",
+    "LeafEngine",
+    "LeafStore",
     "LeafTask",
-    "PartStore",
-    "PartsEngine",
-    "PartsJob",
-    "PartsModel",
+    "LocalJob",
+    "LocalModel",
+    "Partition",
     "Rows",
     "Setting",
     "Tree",
     "fit_leaf",
-    "fit_many",
-    "fit_parts",
+    "fit_local",
+    "fit_local_models",
     "grow_tree",
 ]

@@ -1,4 +1,4 @@
-"""Parts on the workers of a Dask cluster: every part is a task, what comes back is its model."""
+"""Leaves on the workers of a Dask cluster: every leaf is a task, what comes back is its model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from lssvm._core.blocks import one_blas_thread
 from lssvm.data.cluster import Part, map_in_order
-from lssvm.local.engine import HostParts, LeafTask
+from lssvm.local.engine import HostLeaves, LeafTask
 from lssvm.local.leaf import Leaf, fit_leaf
 
 
 @dataclass(frozen=True)
-class ClusterParts(HostParts):
-    """Parts as tasks of Dask; everything else on threads of this machine.
+class ClusterLeaves(HostLeaves):
+    """Leaves as tasks of Dask; everything else on threads of this machine.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ class ClusterParts(HostParts):
 
     Notes
     -----
-    The rows of a part go to a worker, 4 d + 8 k + 8 bytes each, and come back with 16 k more: for a
-    part of L rows L^2 operations or more are done with every number that is moved. Parts of a
+    The rows of a leaf go to a worker, 4 d + 8 k + 8 bytes each, and come back with 16 k more: for a
+    leaf of L rows L^2 operations or more are done with every number that is moved. Leaves of a
     worker that dies are given to others.
 
     Examples
     --------
-    >>> from lssvm.local import ClusterParts
-    >>> ClusterParts(2).side_by_side
+    >>> from lssvm.local import ClusterLeaves
+    >>> ClusterLeaves(2).n_workers
     2
     """
 
@@ -50,12 +50,12 @@ class ClusterParts(HostParts):
         held_out: bool = True,
     ) -> list[Leaf]:
         """Fit exact models on the workers; ``stop`` is called before each is sent."""
-        parts = (
+        sent = (
             Part(number, 0, len(task.rows.X), (task, 1 if stop() else tries, draft, held_out))
             for number, task in enumerate(tasks)
         )
         leaves = []
-        for number, leaf in enumerate(map_in_order(parts, _fit, self.client)):
+        for number, leaf in enumerate(map_in_order(sent, _fit, self.client)):
             finished(number, leaf)
             leaves.append(leaf)
         return leaves

@@ -1,7 +1,7 @@
-"""Parts on a GPU: many exact models at a time, and their outputs.
+"""Leaves on a GPU: many exact models at a time, and their outputs.
 
-Parts of about the same size are stacked into one array (b, n, n) and go through the same steps
-together: distances, kernel, Cholesky factor, its inverse, leave-one-out outputs. Shorter parts are
+Leaves of about the same size are stacked into one array (b, n, n) and go through the same steps
+together: distances, kernel, Cholesky factor, its inverse, leave-one-out outputs. Shorter leaves are
 filled up with rows that touch nothing: their kernel values are 0 and their diagonal is 1.
 """
 
@@ -25,8 +25,8 @@ from lssvm.local.tree import Tree
 from lssvm.solvers import ExactFit
 
 _SHARE = 0.4  # of the free memory that a batch may take
-_MATRICES = 5  # of n x n numbers that a part needs while it is solved
-_LIKE = 0.95  # parts whose sizes differ by less are stacked
+_MATRICES = 5  # of n x n numbers that a leaf needs while it is solved
+_LIKE = 0.95  # leaves whose sizes differ by less are stacked
 _CLOSE = 1e-6  # squared distances below this share of the squared norms are computed anew
 _JITTER = (1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
@@ -35,7 +35,7 @@ _ENTRIES = 2**26  # kernel values of a block of outputs
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Parts of about the same size, filled up to the longest.
+    """Leaves of about the same size, filled up to the longest.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class _Stack:
     weight : tensor of shape (b, n)
         1 in the rows that fill up.
     real : tensor of shape (b, n)
-        1.0 for rows of a part, 0.0 for those that fill up.
+        1.0 for rows of a leaf, 0.0 for those that fill up.
     D : tensor of shape (b, n, n)
         Distances between the rows.
     """
@@ -56,12 +56,12 @@ class _Stack:
     D: Array
 
     @classmethod
-    def of(cls, place: Device, parts: Sequence[Rows], distance: Distance) -> _Stack:
-        X = _filled([part.X for part in parts])
-        Y = _filled([part.Y for part in parts], zeros=True)
+    def of(cls, place: Device, leaves: Sequence[Rows], distance: Distance) -> _Stack:
+        X = _filled([leaf.X for leaf in leaves])
+        Y = _filled([leaf.Y for leaf in leaves], zeros=True)
         weight, real = np.ones(X.shape[:2]), np.zeros(X.shape[:2])
-        for i, part in enumerate(parts):
-            weight[i, : len(part.X)], real[i, : len(part.X)] = part.weight, 1.0
+        for i, leaf in enumerate(leaves):
+            weight[i, : len(leaf.X)], real[i, : len(leaf.X)] = leaf.weight, 1.0
         on = place.put(X)
         return cls(on, place.put(Y), place.put(weight), place.put(real), between(on, on, distance))
 
@@ -120,7 +120,7 @@ class _Solved:
 
 
 def _solve(stack: _Stack, chosen: Array, settings: Sequence[Setting], repeats: Any) -> _Solved:
-    """Solve the systems of some parts of a stack, each with its own setting."""
+    """Solve the systems of some leaves of a stack, each with its own setting."""
     import torch
 
     on = {"dtype": stack.X.dtype, "device": stack.X.device}
@@ -196,7 +196,7 @@ def _together(
 
 
 def _grouped(place: Device, rows: Rows) -> list[Array]:
-    """Return the groups of a part that are left out together, stacked by their size."""
+    """Return the groups of a leaf that are left out together, stacked by their size."""
     by_size: dict[int, list[IntArray]] = {}
     for group in rows.repeats().members if len(rows.X) > 1 else ():
         by_size.setdefault(len(group), []).append(group)
@@ -204,8 +204,8 @@ def _grouped(place: Device, rows: Rows) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceParts(HostSlopes):
-    """Exact parts computed on a device.
+class DeviceLeaves(HostSlopes):
+    """Exact leaves computed on a device.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ class DeviceParts(HostSlopes):
         return n_threads(None)
 
     @property
-    def side_by_side(self) -> int:
-        """Return 1: a device is filled by the parts of one configuration."""
+    def n_workers(self) -> int:
+        """Return 1: a device is filled by the leaves of one configuration."""
         return 1
 
     @property
@@ -236,11 +236,11 @@ class DeviceParts(HostSlopes):
         """Return 20 for a GPU: an H200 is 40 to 90 times as fast as two cores, many are slower."""
         return 20.0 if self.place.is_cuda else 1.0
 
-    def largest_part(self, budget: int) -> int:
-        """Return the rows of the largest part that the device holds, at most 10,000."""
+    def largest_leaf(self, budget: int) -> int:
+        """Return the rows of the largest leaf that the device holds, at most 10,000."""
         return min(10_000, int(np.sqrt(_SHARE * self.place.free_bytes() / (8 * _MATRICES))))
 
-    def alone(self) -> DeviceParts:
+    def single_threaded(self) -> DeviceLeaves:
         """Return this engine."""
         return self
 
@@ -260,13 +260,13 @@ class DeviceParts(HostSlopes):
         Parameters
         ----------
         tasks : list of LeafTask
-            What is fitted, a part each.
+            What is fitted, a leaf each.
         tries : int
-            Settings that a part may try.
+            Settings that a leaf may try.
         stop : callable
             Asked before each further setting.
         finished, on_error : callable
-            See `PartsEngine`; nothing runs on after an error here.
+            See `LeafEngine`; nothing runs on after an error here.
         draft, held_out : bool
             A draft costs a device what a model costs, and is one.
 
@@ -285,7 +285,7 @@ class DeviceParts(HostSlopes):
         return [leaf for leaf in leaves if leaf is not None]
 
     def _batches(self, tasks: Sequence[LeafTask]) -> Iterator[list[int]]:
-        """Deal out parts of one distance and about one size in batches that fit into memory."""
+        """Deal out leaves of one distance and about one size in batches that fit into memory."""
         order = sorted(range(len(tasks)), key=lambda i: (tasks[i].distance, -len(tasks[i].rows.X)))
         batch: list[int] = []
         most = 1
@@ -298,7 +298,7 @@ class DeviceParts(HostSlopes):
             ):
                 yield batch
                 batch = []
-            if not batch:  # asked once: the answer takes as long as a part
+            if not batch:  # asked once: the answer takes as long as a leaf
                 size = 8 * _MATRICES * len(own.rows.X) ** 2
                 most = max(1, int(_SHARE * self.place.free_bytes()) // size)
             batch.append(i)
@@ -323,8 +323,8 @@ class DeviceParts(HostSlopes):
             self.place.release()
             if len(batch) == 1:
                 raise MemoryBudgetError(
-                    f"The device has no memory for a part of {len(tasks[batch[0]].rows.X)} rows: "
-                    "give a smaller part_size, or device=None."
+                    f"The device has no memory for a leaf of {len(tasks[batch[0]].rows.X)} rows: "
+                    "give a smaller leaf_size, or device=None."
                 ) from error
             half = len(batch) // 2
             self._fit_batch(tasks, batch[:half], leaves, tries, stop)
@@ -335,9 +335,9 @@ class DeviceParts(HostSlopes):
     ) -> list[Leaf]:
         import torch
 
-        parts = [tasks[i].rows for i in batch]
-        stack = _Stack.of(self.place, parts, tasks[batch[0]].distance)
-        repeats = [_grouped(self.place, rows) for rows in parts]
+        leaves = [tasks[i].rows for i in batch]
+        stack = _Stack.of(self.place, leaves, tasks[batch[0]].distance)
+        repeats = [_grouped(self.place, rows) for rows in leaves]
         walks = [Walk(tasks[i].start, tries) for i in batch]
         best: _Solved | None = None
         while True:
@@ -372,13 +372,13 @@ class DeviceParts(HostSlopes):
                 ),
                 walk.error,
             )
-            for i, (rows, walk) in enumerate(zip(parts, walks, strict=True))
+            for i, (rows, walk) in enumerate(zip(leaves, walks, strict=True))
         ]
 
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
     ) -> list[FloatArray]:
-        """Return the outputs of every part for its own rows; parts with few rows together."""
+        """Return the outputs of every leaf for its own rows; leaves with few rows together."""
         out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
         order = sorted((i for i in range(len(jobs)) if len(out[i])), key=lambda i: len(out[i]))
         while order:
@@ -416,7 +416,7 @@ class DeviceParts(HostSlopes):
             out[i][rows] = own[: len(out[i][rows])] + leaf.fit.intercept
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
-        """Return the part of every row, computed level by level."""
+        """Return the leaf of every row, computed level by level."""
         import torch
 
         n = len(X)

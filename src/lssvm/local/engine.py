@@ -1,4 +1,4 @@
-"""Who computes parts: threads of this machine, or a GPU. Four verbs, the same numbers."""
+"""Who computes leaves: threads of this machine, or a GPU. Four verbs, the same numbers."""
 
 from __future__ import annotations
 
@@ -53,33 +53,33 @@ class LeafTask:
     start: Setting
 
 
-class PartsEngine(Protocol):
-    """What a model in parts needs of the machine it is computed on.
+class LeafEngine(Protocol):
+    """What a local model needs of the machine it is computed on.
 
     Attributes
     ----------
-    side_by_side : int
-        Configurations that may be computed at the same time, each by `alone`.
+    n_workers : int
+        Configurations that may be computed at the same time, each by `single_threaded`.
     speed : float
         Operations that it does in the time in which two cores do one.
 
     Examples
     --------
-    >>> from lssvm.local import HostParts
-    >>> HostParts(4).side_by_side, HostParts(4).alone()
-    (4, HostParts(threads=1))
+    >>> from lssvm.local import HostLeaves
+    >>> HostLeaves(4).n_workers, HostLeaves(4).single_threaded()
+    (4, HostLeaves(threads=1))
     """
 
     @property
-    def side_by_side(self) -> int:
+    def n_workers(self) -> int:
         """Return how many configurations may be computed at the same time."""
 
     @property
     def speed(self) -> float:
         """Return how many times as fast as two cores the engine solves systems."""
 
-    def largest_part(self, budget: int) -> int:
-        """Return the rows of the largest part that fits into a budget of bytes.
+    def largest_leaf(self, budget: int) -> int:
+        """Return the rows of the largest leaf that fits into a budget of bytes.
 
         Parameters
         ----------
@@ -87,8 +87,8 @@ class PartsEngine(Protocol):
             Memory budget in bytes.
         """
 
-    def alone(self) -> PartsEngine:
-        """Return the engine of one of several configurations that are computed side by side."""
+    def single_threaded(self) -> LeafEngine:
+        """Return the engine of one of several configurations that are computed at the same time."""
 
     def fit(
         self,
@@ -109,9 +109,9 @@ class PartsEngine(Protocol):
         Parameters
         ----------
         tasks : sequence of LeafTask
-            What is fitted, a part each.
+            What is fitted, a leaf each.
         tries : int, default=1
-            Settings that a part may try.
+            Settings that a leaf may try.
         stop : callable, optional
             Asked before further settings are tried; true ends the walks.
         finished : callable, optional
@@ -125,23 +125,23 @@ class PartsEngine(Protocol):
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
     ) -> list[FloatArray]:
-        """Return the outputs (n, k) of every part for its own rows (n, d).
+        """Return the outputs (n, k) of every leaf for its own rows (n, d).
 
         Parameters
         ----------
         jobs : sequence of (Leaf, array of shape (n, d))
-            A part and its mapped rows.
+            A leaf and its mapped rows.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
         """
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
-        """Return the number of the part of every row.
+        """Return the number of the leaf of every row.
 
         Parameters
         ----------
         tree : Tree
-            What cuts the space into parts.
+            What splits the space into leaves.
         X : array of shape (n, d)
             Mapped rows.
         """
@@ -273,8 +273,8 @@ def _at_rows(
 
 
 @dataclass(frozen=True)
-class HostParts(HostSlopes):
-    """Parts side by side on threads with one BLAS thread each; one part keeps BLAS's own threads.
+class HostLeaves(HostSlopes):
+    """Leaves on threads of one BLAS thread each; a single leaf keeps the threads of BLAS.
 
     Parameters
     ----------
@@ -284,17 +284,17 @@ class HostParts(HostSlopes):
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.local import HostParts, LeafTask, Rows, Setting
+    >>> from lssvm.local import HostLeaves, LeafTask, Rows, Setting
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> task = LeafTask(Rows(X, np.sin(X), np.ones(30)), "euclidean", Setting(10.0, 0.5))
-    >>> len(HostParts(2).fit([task, task]))
+    >>> len(HostLeaves(2).fit([task, task]))
     2
     """
 
     threads: int = 1
 
     @property
-    def side_by_side(self) -> int:
+    def n_workers(self) -> int:
         """Return the number of threads."""
         return self.threads
 
@@ -303,11 +303,11 @@ class HostParts(HostSlopes):
         """Return 1: presets are made for threads of two cores."""
         return 1.0
 
-    def largest_part(self, budget: int) -> int:
-        """Return the rows of the largest part: two matrices on every thread, half the budget."""
+    def largest_leaf(self, budget: int) -> int:
+        """Return the rows of the largest leaf: two matrices on every thread, half the budget."""
         return int(np.sqrt(budget / 2 / (16.0 * self.threads)))
 
-    def alone(self) -> HostParts:
+    def single_threaded(self) -> HostLeaves:
         """Return the engine of one thread."""
         return ONE_THREAD
 
@@ -345,7 +345,7 @@ class HostParts(HostSlopes):
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
     ) -> list[FloatArray]:
-        """Return the outputs of every part for its own rows, in blocks on all threads."""
+        """Return the outputs of every leaf for its own rows, in blocks on all threads."""
         blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), _ROWS)]
         out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
         pairs = sum(len(X) * len(leaf.rows.X) for leaf, X in jobs)
@@ -359,9 +359,9 @@ class HostParts(HostSlopes):
         return out
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
-        """Return the number of the part of every row."""
+        """Return the number of the leaf of every row."""
         return tree.route(X)
 
 
-ONE_THREAD = HostParts()
-"""Parts one after the other."""
+ONE_THREAD = HostLeaves()
+"""Leaves one after the other."""

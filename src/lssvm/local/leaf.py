@@ -1,4 +1,4 @@
-"""An exact dual model of the rows of one part, with its own C and width."""
+"""An exact dual model of the rows of one leaf, with its own C and width."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
 @dataclass(frozen=True)
 class Setting:
-    """What a part chooses: K = exp(-gamma distance), 1/2 w'w + C/2 sum s e^2.
+    """What a leaf chooses: K = exp(-gamma distance), 1/2 w'w + C/2 sum s e^2.
 
     Attributes
     ----------
@@ -126,12 +126,12 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """The exact model of a part.
+    """The exact model of a leaf.
 
     Attributes
     ----------
     rows : Rows
-        The training rows of the part.
+        The training rows of the leaf.
     setting : Setting
         C and gamma that it chose.
     fit : ExactFit
@@ -139,7 +139,7 @@ class Leaf:
     error : float
         Mean squared error of its leave-one-out outputs, summed over outputs.
     kept : array of shape (n, k) or (0, k), optional
-        Squared leave-one-out errors of the rows, where a light leaf keeps them.
+        Squared leave-one-out errors of the rows, where a stripped leaf keeps them.
 
     Examples
     --------
@@ -170,11 +170,11 @@ class Leaf:
         Parameters
         ----------
         X : array of shape (n, d) or None
-            Mapped rows; None for the rows of the part, each without itself.
+            Mapped rows; None for the rows of the leaf, each without itself.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
         count : int
-            Rows that are averaged, with one more of the part's mean error.
+            Rows that are averaged, with one more of the leaf's mean error.
         """
         squares = self.squares
         n = len(squares)
@@ -214,7 +214,7 @@ class Leaf:
             kernel, X, Z, coef, intercept, budget=_BUDGET, threads=1, pairs=pairs
         )
 
-    def light(self, errors: bool = False) -> Leaf:
+    def stripped(self, errors: bool = False) -> Leaf:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.
 
         Parameters

@@ -1,8 +1,8 @@
-"""Rows on their way to their parts: kept in memory, or in files of a scratch folder.
+"""Rows on their way to their leaves: kept in memory, or in files of a scratch folder.
 
-Rows arrive block by block in the order of the data; a part needs all of its rows at once. Parts are
-therefore put together in bundles, each bundle is written as the blocks arrive, and read as a whole
-when its parts are solved.
+Rows arrive block by block in the order of the data; a leaf needs all of its rows at once. So
+leaves are put together in bundles, each bundle is written as the blocks arrive, and read as a whole
+when its leaves are solved.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import ScratchError
 from lssvm.local.leaf import Rows
 
-_PREFIX = "lssvm-parts-"
+_PREFIX = "lssvm-leaves-"
 _BUNDLES = 128  # files that are open for writing
 
 
 @dataclass(frozen=True, eq=False)
-class PartRows:
-    """The rows of one part and their positions in the data.
+class LeafRows:
+    """The rows of one leaf and their positions in the data.
 
     Attributes
     ----------
-    part : int
+    leaf : int
     rows : Rows
     positions : array of shape (n,)
     """
 
-    part: int
+    leaf: int
     rows: Rows
     positions: IntArray
 
 
-class PartStore:
-    """Rows that are dealt to the parts of a tree.
+class LeafStore:
+    """Rows that are assigned to the leaves of a tree.
 
     Parameters
     ----------
-    n_parts : int
-        How many parts there are.
+    n_leaves : int
+        How many leaves there are.
     n_features, n_targets : int
         Columns of the rows.
     n_rows : int
@@ -68,28 +68,28 @@ class PartStore:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.local import PartStore
-    >>> with PartStore(2, 1, 1, n_rows=3, scratch=True) as store:
+    >>> from lssvm.local import LeafStore
+    >>> with LeafStore(2, 1, 1, n_rows=3, scratch=True) as store:
     ...     store.add(np.array([1, 0, 1]), np.array([[1.0], [2.0], [3.0]]), np.ones((3, 1)),
     ...               np.ones(3), start=0)
-    ...     [(some.part, some.rows.X.ravel().tolist()) for some in store.parts()]
+    ...     [(some.leaf, some.rows.X.ravel().tolist()) for some in store.leaves()]
     [(0, [2.0]), (1, [1.0, 3.0])]
     """
 
     def __init__(
-        self, n_parts: int, n_features: int, n_targets: int, *, n_rows: int, scratch: bool
+        self, n_leaves: int, n_features: int, n_targets: int, *, n_rows: int, scratch: bool
     ) -> None:
         self._type = np.dtype(
             [
-                ("part", np.int32),
+                ("leaf", np.int32),
                 ("position", np.int64),
                 ("weight", np.float64),
                 ("Y", np.float64, (n_targets,)),
                 ("X", np.float32, (n_features,)),
             ]
         )
-        self._per_bundle = -(-n_parts // min(n_parts, _BUNDLES))
-        n_bundles = -(-n_parts // self._per_bundle)
+        self._per_bundle = -(-n_leaves // min(n_leaves, _BUNDLES))
+        n_bundles = -(-n_leaves // self._per_bundle)
         self._blocks: list[list[AnyArray]] = [[] for _ in range(n_bundles)]
         self._folder: Path | None = None
         self._files: list[Any] = []
@@ -100,14 +100,14 @@ class PartStore:
             self._files = [path.open("wb", buffering=2**18) for path in paths]
 
     def add(
-        self, part: IntArray, X: FloatArray, Y: FloatArray, weight: FloatArray, *, start: int
+        self, leaf: IntArray, X: FloatArray, Y: FloatArray, weight: FloatArray, *, start: int
     ) -> None:
         """Take a block of rows.
 
         Parameters
         ----------
-        part : array of shape (n,)
-            Number of the part of every row.
+        leaf : array of shape (n,)
+            Number of the leaf of every row.
         X : array of shape (n, d)
             Inputs.
         Y : array of shape (n, k)
@@ -117,11 +117,11 @@ class PartStore:
         start : int
             Position of the first row.
         """
-        block = np.empty(len(part), dtype=self._type)
-        block["part"], block["position"] = part, start + np.arange(len(part))
+        block = np.empty(len(leaf), dtype=self._type)
+        block["leaf"], block["position"] = leaf, start + np.arange(len(leaf))
         block["weight"], block["Y"], block["X"] = weight, Y, X
         block = block[weight > 0]
-        bundle = block["part"] // self._per_bundle
+        bundle = block["leaf"] // self._per_bundle
         order = np.argsort(bundle, kind="stable")
         block, bundle = block[order], bundle[order]
         begin = np.searchsorted(bundle, np.arange(len(self._blocks) + 1))
@@ -140,8 +140,8 @@ class PartStore:
                 "some space there, or set TMPDIR to a folder with more."
             ) from error
 
-    def parts(self) -> Iterator[PartRows]:
-        """Yield the parts that have rows, in order; each bundle is given up once it was read."""
+    def leaves(self) -> Iterator[LeafRows]:
+        """Yield the leaves that have rows, in order; each bundle is given up once it was read."""
         for file in self._files:
             try:
                 file.close()
@@ -152,13 +152,13 @@ class PartStore:
                 ) from error
         for i in range(len(self._blocks)):
             rows = self._read(i)
-            order = np.argsort(rows["part"], kind="stable")
-            part = rows["part"][order]
-            for members in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+            order = np.argsort(rows["leaf"], kind="stable")
+            leaf = rows["leaf"][order]
+            for members in np.split(order, np.flatnonzero(np.diff(leaf)) + 1):
                 if len(members):
                     own = rows[members]
-                    yield PartRows(
-                        int(own["part"][0]),
+                    yield LeafRows(
+                        int(own["leaf"][0]),
                         Rows(own["X"].copy(), own["Y"].copy(), own["weight"].copy()),
                         own["position"].astype(np.intp),
                     )
@@ -183,7 +183,7 @@ class PartStore:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def __enter__(self) -> PartStore:
+    def __enter__(self) -> LeafStore:
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""A tree that cuts rows into parts of equal size along directions of much variance."""
+"""A tree that splits rows into leaves of equal size along directions of much variance."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Tree:
     thresholds : array of shape (q,)
         Of the inner nodes.
     children : int array of shape (q, 2)
-        Numbers of the nodes below; a part p is -1 - p.
-    n_parts : int
-        How many parts there are.
+        Numbers of the nodes below; a leaf p is -1 - p.
+    n_leaves : int
+        How many leaves there are.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.local import grow_tree
-    >>> tree = grow_tree(np.arange(8.0)[:, None], part_size=4)
+    >>> tree = grow_tree(np.arange(8.0)[:, None], leaf_size=4)
     >>> tree.route(np.array([[0.0], [7.0], [1000.0]])).tolist()
     [0, 1, 1]
     """
@@ -39,10 +39,10 @@ class Tree:
     directions: FloatArray
     thresholds: FloatArray
     children: IntArray
-    n_parts: int
+    n_leaves: int
 
     def route(self, X: FloatArray) -> IntArray:
-        """Return the number of the part of every row of X (n, d), shape (n,).
+        """Return the number of the leaf of every row of X (n, d), shape (n,).
 
         Parameters
         ----------
@@ -64,8 +64,8 @@ class Tree:
                     waiting.append((child, chosen))
         return out
 
-    def members(self, X: FloatArray) -> list[IntArray]:
-        """Return the row numbers of every part.
+    def rows_by_leaf(self, X: FloatArray) -> list[IntArray]:
+        """Return the row numbers of every leaf.
 
         Parameters
         ----------
@@ -74,35 +74,35 @@ class Tree:
         """
         return self.split(self.route(X))
 
-    def split(self, part: IntArray) -> list[IntArray]:
-        """Return the row numbers of every part, from the part of every row.
+    def split(self, leaf: IntArray) -> list[IntArray]:
+        """Return the row numbers of every leaf, from the leaf of every row.
 
         Parameters
         ----------
-        part : int array of shape (n,)
-            Number of the part of every row.
+        leaf : int array of shape (n,)
+            Number of the leaf of every row.
         """
-        order = np.argsort(part, kind="stable").astype(np.intp)
-        counts = np.bincount(part, minlength=self.n_parts)
+        order = np.argsort(leaf, kind="stable").astype(np.intp)
+        counts = np.bincount(leaf, minlength=self.n_leaves)
         return np.split(order, np.cumsum(counts)[:-1])
 
-    def without(self, part: int) -> Tree:
-        """Return the tree in which the neighbour of a part takes its place.
+    def without(self, leaf: int) -> Tree:
+        """Return the tree in which the neighbour of a leaf takes its place.
 
         Parameters
         ----------
-        part : int
-            Number of the part; those after it count one less.
+        leaf : int
+            Number of the leaf; those after it count one less.
         """
         nodes: list[int] = []
         children: list[list[int]] = []
 
         def keep(node: int) -> int:
             if node < 0:
-                return node + (-1 - node > part)
+                return node + (-1 - node > leaf)
             left, right = self.children[node].tolist()
-            if -1 - part in (left, right):
-                return keep(right if left == -1 - part else left)
+            if -1 - leaf in (left, right):
+                return keep(right if left == -1 - leaf else left)
             number = len(nodes)
             nodes.append(node)
             children.append([])
@@ -111,20 +111,20 @@ class Tree:
 
         keep(0)
         below = np.asarray(children, dtype=np.intp).reshape(-1, 2)
-        return Tree(self.directions[nodes], self.thresholds[nodes], below, self.n_parts - 1)
+        return Tree(self.directions[nodes], self.thresholds[nodes], below, self.n_leaves - 1)
 
 
-def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | None = None) -> Tree:
-    """Cut rows into parts of about equal size, none larger than ``part_size`` where possible.
+def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | None = None) -> Tree:
+    """Split rows into leaves of about equal size, none larger than ``leaf_size`` where possible.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Rows, mapped by the metric.
-    part_size : int
-        Rows of a part at most.
+    leaf_size : int
+        Rows of a leaf at most.
     random : Generator, optional
-        None cuts along the direction of most variance. A generator draws directions in proportion
+        None splits along the direction of most variance. A generator draws directions in proportion
         to the spread of the rows along them: another tree each time.
 
     Returns
@@ -133,38 +133,38 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
 
     Notes
     -----
-    A node of n rows holds q = ceil(n / part_size) parts, q // 2 of them on its left: the cut is
-    the median where q is even. Equal rows are never separated; a part of equal rows only may
-    therefore stay larger than ``part_size``. Of more than 250,000 rows every q-th is looked at:
-    parts then vary a little in size.
+    A node of n rows holds q = ceil(n / leaf_size) leaves, q // 2 of them on its left: the threshold
+    is the median where q is even. Equal rows are never separated; a leaf of equal rows only may
+    therefore stay larger than ``leaf_size``. Of more than 250,000 rows every q-th is looked at:
+    leaves then vary a little in size.
 
-    O(n d^2 log(n / part_size)) time.
+    O(n d^2 log(n / leaf_size)) time.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm.local import grow_tree
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
-    >>> [len(rows) for rows in grow_tree(X, 300).members(X)]
+    >>> [len(rows) for rows in grow_tree(X, 300).rows_by_leaf(X)]
     [300, 300, 300]
     """
     if len(X) > _SAMPLED:
         step = -(-len(X) // _SAMPLED)
-        part_size, X = max(1, part_size // step), X[::step]
+        leaf_size, X = max(1, leaf_size // step), X[::step]
     directions: list[FloatArray] = []
     thresholds: list[float] = []
     children: list[list[int]] = []
-    n_parts = 0
+    n_leaves = 0
     # (rows, node above or None, side of it)
     waiting: list[tuple[IntArray, int | None, int]] = [(np.arange(len(X), dtype=np.intp), None, 0)]
     while waiting:
         rows, above, side = waiting.pop()
-        cut = _cut(X, rows, part_size, random)
-        if cut is None:
-            number, n_parts = -1 - n_parts, n_parts + 1
+        found = _split(X, rows, leaf_size, random)
+        if found is None:
+            number, n_leaves = -1 - n_leaves, n_leaves + 1
         else:
             number = len(thresholds)
-            direction, threshold, right = cut
+            direction, threshold, right = found
             directions.append(direction)
             thresholds.append(threshold)
             children.append([0, 0])
@@ -176,17 +176,17 @@ def grow_tree(X: FloatArray, part_size: int, *, random: np.random.Generator | No
         np.asarray(directions, dtype=np.float64).reshape(-1, d),
         np.asarray(thresholds, dtype=np.float64),
         np.asarray(children, dtype=np.intp).reshape(-1, 2),
-        n_parts,
+        n_leaves,
     )
 
 
-def _cut(
-    X: FloatArray, rows: IntArray, part_size: int, random: np.random.Generator | None
+def _split(
+    X: FloatArray, rows: IntArray, leaf_size: int, random: np.random.Generator | None
 ) -> tuple[FloatArray, float, BoolArray] | None:
-    """Return (direction, threshold, which rows go right), or None where a part is small enough."""
+    """Return (direction, threshold, which rows go right), or None where a leaf is small enough."""
     n = len(rows)
-    parts = -(-n // max(part_size, 1))
-    if parts < 2:
+    leaves = -(-n // max(leaf_size, 1))
+    if leaves < 2:
         return None
     looked = rows if n <= _LOOKED_AT else rows[:: -(-n // _LOOKED_AT)]
     spread = X[looked] - X[looked].mean(axis=0)
@@ -202,7 +202,7 @@ def _cut(
         # A sign that does not depend on the library that found the vector.
         direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0 else -1.0)
         along = X[rows] @ direction
-        threshold = _between(along, n * (parts // 2) // parts)
+        threshold = _between(along, n * (leaves // 2) // leaves)
         if threshold is not None:
             return direction, threshold, along > threshold
     return None

@@ -552,7 +552,7 @@ def _own_graph(
         fit, context = model.record_, model.record_.context
         assert context is not None
         prepared = context.prepared
-        names = [n for n in prepared if n in {m.configuration.inputs for m in fit.used}]
+        names = [n for n in prepared if n in {m.configuration.scaling for m in fit.used}]
         tables = [prepared[name] for name in names]
         graph, inputs, tensors = open_tables(tables, dtype, missing, together=not tables[0].named)
         by_name: dict[str, Tensor] = dict(zip(names, tensors, strict=True))

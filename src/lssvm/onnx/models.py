@@ -37,7 +37,7 @@ from lssvm.kernels import (
 )
 from lssvm.kernels.metric import Metric
 from lssvm.kernels.warp import Warp
-from lssvm.local import Cut, Leaf, Tree
+from lssvm.local import Leaf, Partition, Tree
 from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
 from lssvm.tasks import Classes
 from lssvm.uncertainty import (
@@ -95,15 +95,17 @@ def add_members(features: Mapping[str, Tensor], fit: TableFit) -> Tensor:
     """Add the weighted sum of the outputs (n, k) of all members."""
     total: Tensor | None = None
     for member in fit.used:
-        X = add_map(features[member.configuration.inputs], member.metric)
-        for cut in member.model.cuts:
-            values = add_partition(X, member, cut) * (member.weight / len(member.model.cuts))
+        X = add_map(features[member.configuration.scaling], member.metric)
+        for partition in member.model.partitions:
+            values = add_partition(X, member, partition) * (
+                member.weight / len(member.model.partitions)
+            )
             total = values if total is None else total + values
     assert total is not None
     return total + fit.offset[None, :]
 
 
-def add_partition(X: Tensor, member: Member, cut: Cut) -> Tensor:
+def add_partition(X: Tensor, member: Member, partition: Partition) -> Tensor:
     """Add the outputs (n, k) of the leaves that the rows ``X`` (n, d) fall into."""
     graph = X.graph
 
@@ -112,11 +114,11 @@ def add_partition(X: Tensor, member: Member, cut: Cut) -> Tensor:
         outputs = add_expansion(X, kernel, dense(leaf.rows.X), leaf.fit.coef)
         return outputs + leaf.fit.intercept[None, :]
 
-    if len(cut.leaves) == 1:
-        return add_leaf(X, cut.leaves[0])
-    place = add_route(X, cut.tree)
-    out = graph.zeros(X, cut.leaves[0].fit.coef.shape[1])
-    for number, leaf in enumerate(cut.leaves):
+    if len(partition.leaves) == 1:
+        return add_leaf(X, partition.leaves[0])
+    place = add_route(X, partition.tree)
+    out = graph.zeros(X, partition.leaves[0].fit.coef.shape[1])
+    for number, leaf in enumerate(partition.leaves):
         rows = graph.node("NonZero", graph.node("Equal", place, graph.integers(number)))  # (1, m)
         rows = graph.node("Transpose", rows, perm=[1, 0])
         outputs = add_leaf(graph.node("GatherND", X, rows), leaf)
@@ -267,7 +269,7 @@ def tree_paths(tree: Tree) -> FloatArray:
 
     1 is right, -1 left, 0 a node that is not on the way.
     """
-    paths = np.zeros((len(tree.thresholds), tree.n_parts))
+    paths = np.zeros((len(tree.thresholds), tree.n_leaves))
     waiting: list[tuple[int, list[tuple[int, float]]]] = [(0, [])]
     while waiting:
         node, before = waiting.pop()

@@ -623,9 +623,9 @@ def _where(subject: Subject, grid: Grid) -> Markup | None:
     edges = np.unique(np.quantile(known, np.linspace(0.01, 0.99, N_BINS + 1), method="nearest"))
     rows = subject.train.take(np.zeros(len(edges), dtype=np.intp))
     given = rows.replaced({grid.name: edges.tolist()}).given(subject.estimator)
-    inputs = member.configuration.inputs
-    ready = fitted_attributes(subject.model)["preparations_"][inputs].transform(given)
-    moves = np.abs(np.diff(member.mapped({inputs: ready}), axis=0)).sum(axis=1)
+    scaling = member.configuration.scaling
+    ready = fitted_attributes(subject.model)["preparations_"][scaling].transform(given)
+    moves = np.abs(np.diff(member.mapped({scaling: ready}), axis=0)).sum(axis=1)
     if len(edges) < 3 or not moves.any():
         return None
     speed = moves / np.diff(edges) * (edges[-1] - edges[0]) / moves.sum()

@@ -101,7 +101,7 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     if is_table(model):
         best = max(model.record_.members, key=lambda member: member.weight)
         changed = {"preset": "fast", "scoring": None, "time_limit": None, "verbose": 0}
-        changed |= {"inputs": best.configuration.inputs, "kernel": best.configuration.kernel}
+        changed |= {"scaling": best.configuration.scaling, "kernel": best.configuration.kernel}
         changed["metric"] = "auto" if best.rounds else None
         return _in_place(estimator, clone(model).set_params(**changed))
     changes: dict[str, Any] = {"verbose": 0}

@@ -95,7 +95,7 @@ def support_size(model: Estimator) -> int:
     """Return the number of basis functions of a model; of one for tables, the rows it keeps."""
     record = table_record(model)
     if record is not None:
-        cuts = [member.model.cuts[0] for member in record.members]
+        cuts = [member.model.partitions[0] for member in record.members]
         return max(sum(len(leaf.rows.X) for leaf in cut.leaves) for cut in cuts)
     return int(np.atleast_2d(np.asarray(fitted_attributes(model)["dual_coef_"])).shape[0])
 

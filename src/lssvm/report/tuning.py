@@ -91,22 +91,22 @@ def configurations(subject: Subject) -> Section | None:
     )
     if tried is None or record is None:
         return None
-    keys = ("kernel", "inputs", "rounds", "error", "weight", "seconds", "stage", "warped")
+    keys = ("kernel", "scaling", "rounds", "error", "weight", "seconds", "stage", "warped")
     lines = sorted(zip(*(tried[key] for key in keys), strict=True), key=lambda line: -line[4])
     subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
     rows = []
-    for kernel, inputs, rounds, error, weight, seconds, stage, warped in lines:
+    for kernel, scaling, rounds, error, weight, seconds, stage, warped in lines:
         share = number(weight) if weight > 0 else f"dropped after {stage}"
         metric = f"{rounds} round{'s' if rounds > 1 else ''}" if rounds else "none"
         metric += " of a warp" if warped else ""
         known = percent(1.0 - error) if error < 1.0 else UNKNOWN
-        name = f"{kernel} on {inputs}" + (", prototypes" if stage == "prototypes" else "")
+        name = f"{kernel} on {scaling}" + (", prototypes" if stage == "prototypes" else "")
         rows.append([name, share, known, metric, duration(seconds)])
     used = len(record.in_parts)
     words = (
         f"{count(record.n_tried)} configurations (a kernel on one kind of inputs) were tried, and "
-        f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The parts "
-        f"of the model hold at most {count(subject.model.part_size_)} rows each. "  # type: ignore[attr-defined]
+        f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The leaves "
+        f"of the model hold at most {count(subject.model.leaf_size_)} rows each. "  # type: ignore[attr-defined]
         + ("Prototypes are another model of all rows. " if "prototypes" in tried["stage"] else "")
         + ("Metrics" if any(tried["rounds"]) else "No metrics")
         + " were learned, decided by the error on held-out rows."
