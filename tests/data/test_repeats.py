@@ -7,6 +7,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_va
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, scan
 from lssvm._core.errors import InvalidInputError
+from lssvm.backends.host import Host
 from lssvm.codes import Coding
 from lssvm.data.folds import (
     DistinctRows,
@@ -19,7 +20,6 @@ from lssvm.data.folds import (
     smallest_hashes,
 )
 from lssvm.fitting.greedy import C_GRID
-from lssvm.fitting.record import Resources
 
 
 def assignment(folds, n):
@@ -349,7 +349,7 @@ def test_greedy_probabilities_leave_out_groups_as_by_refits(multiclass):
     scores = []
     for train, test in pairs(folds, len(X)):
         refit = GreedyLSSVC(10.0, gamma=0.3, multiclass=multiclass).fit(X[train], labels[train])
-        scores.append(refit.record_.outputs(X[test], Resources(2**30, 1)))
+        scores.append(refit.record_.outputs(X[test], Host(2**30, 1)))
     found = model.record_.calibration.held_out
     np.testing.assert_allclose(found.scores, np.concatenate(scores), atol=1e-8)
     np.testing.assert_array_equal(found.labels, labels[np.concatenate(folds.test)])

@@ -14,9 +14,9 @@ from tests.oracles.greedy import bordered_solve, leave_one_out
 
 from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm.backends.host import Host
 from lssvm.codes import Coding
 from lssvm.fitting.greedy import C_GRID, GreedyCalibrationData, GreedyDetails
-from lssvm.fitting.record import Resources
 from lssvm.kernels import Matern
 
 rng = np.random.default_rng(0)
@@ -264,14 +264,14 @@ class TestRecord:
 
     def test_smaller_forms_predict_and_cannot_be_truncated(self):
         model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
-        resources = Resources(2**30, 1)
+        host = Host(2**30, 1)
         for form in ("support", "prediction"):
             small = model.record_.stripped(form)
             assert small.calibration.held_out is None and small.details.paths == ()
             published = small.details.published(small)
             assert published == {"n_iter_": 12, "best_score_": model.best_score_}
             np.testing.assert_array_equal(
-                small.outputs(new, resources), model.record_.outputs(new, resources)
+                small.outputs(new, host), model.record_.outputs(new, host)
             )
             cut = clone(model)
             cut.n_features_in_ = 3
@@ -289,7 +289,7 @@ class TestRecord:
             model.record_.calibration.residuals,
         ):
             with pytest.raises(InvalidInputError, match="no error bars"):
-                ask(model.record_, Resources(2**30, 1))
+                ask(model.record_, Host(2**30, 1))
 
     def test_a_fit_that_fails_leaves_no_model(self):
         model = GreedyLSSVC().fit(X, labels)

@@ -31,7 +31,7 @@ ROWS = np.arange(0, N, 6)
 def _close(model, dense, tolerance=1e-6):
     np.testing.assert_allclose(model.C_, dense.C_)
     outputs = [
-        one.record_.outputs(X if one is model else X.toarray(), one._resources())
+        one.record_.outputs(X if one is model else X.toarray(), one._host())
         for one in (model, dense)
     ]
     np.testing.assert_allclose(*outputs, atol=tolerance)

@@ -9,10 +9,11 @@ import pytest
 from lssvm import LSSVC, LSSVR
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.progress import Listener
+from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows
 from lssvm.codes import Coding
 from lssvm.fitting.dual import DualSettings, fit_dual
-from lssvm.fitting.record import KernelChoice, Resources
+from lssvm.fitting.settings import KernelChoice
 from lssvm.tasks import Classes, Numbers
 from lssvm.tuning import GridSearch, PathSearch
 from lssvm.tuning.dual import DualObjective
@@ -23,7 +24,7 @@ y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=60)
 labels = np.digitize(y, [-0.4, 0.5])
 weight = rng.uniform(0.5, 2.0, size=60)
 GRID = GridSearch([0.5, 5.0], [0.3, 1.0])
-HERE = Resources(2**30, 1)
+HERE = Host(2**30, 1)
 
 
 def settings(**given):

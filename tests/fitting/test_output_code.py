@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
-from lssvm.fitting.record import KernelChoice, Resources, better_code, class_rows, is_open
+from lssvm.backends.host import Host
+from lssvm.fitting.output_code import better_code, class_rows, is_open
+from lssvm.fitting.settings import KernelChoice
 from lssvm.tasks import Classes
 
 rng = np.random.default_rng(0)
@@ -19,7 +21,7 @@ def _line(n):
 
 def _rows(X, y, weight=None, **more):
     task = Classes.of(np.unique(y), multiclass="auto", **more)
-    return class_rows(task, X, y, weight, Resources(10**9, 1), by_class=True), task
+    return class_rows(task, X, y, weight, Host(10**9, 1), by_class=True), task
 
 
 @pytest.mark.parametrize("model", [FixedSizeLSSVC, LSSVC])

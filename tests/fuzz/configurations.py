@@ -44,8 +44,8 @@ from lssvm import (
     scan,
 )
 from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning, ScaleWarning
+from lssvm.backends.host import Host
 from lssvm.codes import Coding
-from lssvm.fitting.record import Resources
 from lssvm.kernels import RBF, Matern, Polynomial
 from lssvm.reductions import FixedSizeL0, Prune
 from lssvm.solvers import PCG, SMO
@@ -501,7 +501,7 @@ def outputs_of(found: dict[str, np.ndarray]) -> np.ndarray:
 def before_votes(model: Any, X: Any, found: dict[str, np.ndarray]) -> np.ndarray:
     """Return outputs that do not jump where the sum of what cancels out is rounding."""
     if isinstance(model, (LSSVC, FixedSizeLSSVC, GreedyLSSVC)):
-        return np.asarray(model.record_.outputs(X, Resources(2**30, 1)))
+        return np.asarray(model.record_.outputs(X, Host(2**30, 1)))
     return outputs_of(found)
 
 

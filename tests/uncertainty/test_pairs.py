@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
+from lssvm.backends.host import Host
 from lssvm.fitting import fixed_solution
-from lssvm.fitting.record import Resources
 from lssvm.solvers.moments import Moments
 from lssvm.uncertainty import posterior
 
@@ -21,7 +21,7 @@ def test_scores_are_those_of_models_without_the_row(multiclass, class_weight):
     some = X[:60], y[:60]
     options = {"multiclass": multiclass, "class_weight": class_weight}
     model = FixedSizeLSSVC(60, C=3.0, gamma=0.3, **options).fit(*some)
-    table = model.record_.calibration.out_of_fold(model.record_, Resources(2**30, 1))
+    table = model.record_.calibration.out_of_fold(model.record_, Host(2**30, 1))
     sample = model.record_.calibration.sample
     for i in (0, 17, 42):
         out = next(j for j in range(60) if np.array_equal(some[0][j], sample.X[i]))
@@ -32,7 +32,7 @@ def test_scores_are_those_of_models_without_the_row(multiclass, class_weight):
             weight = (60 / (6 * count))[some[1]][left]
         refit = LSSVC(3.0, gamma=0.3, multiclass=multiclass)
         refit.fit(some[0][left], some[1][left], sample_weight=weight)
-        expected = refit.record_.outputs(sample.X[[i]], Resources(2**30, 1))[0]
+        expected = refit.record_.outputs(sample.X[[i]], Host(2**30, 1))[0]
         np.testing.assert_allclose(table.scores[i], expected, atol=1e-6)
 
 
@@ -41,7 +41,7 @@ def test_pairs_share_what_they_can(monkeypatch):
     model = FixedSizeLSSVC(30, C=3.0, gamma=0.3, multiclass="ovo").fit(X, y)
     mapped, real = [], Moments.mapped
     monkeypatch.setattr(Moments, "mapped", lambda *args: mapped.append(1) or real(*args))
-    table = model.record_.calibration.out_of_fold(model.record_, Resources(2**30, 1))
+    table = model.record_.calibration.out_of_fold(model.record_, Host(2**30, 1))
     assert len(mapped) == 6
     assert 600 <= len(table.labels) < 900
     assert np.bincount(table.labels).min() >= 90

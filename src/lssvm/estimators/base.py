@@ -18,20 +18,15 @@ from lssvm._core.device import like
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
+from lssvm.backends.host import Host
 from lssvm.codes import Coding
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
 from lssvm.estimators.inputs import Inputs
 from lssvm.estimators.opening import open_given
 from lssvm.explanations import Explanation
-from lssvm.fitting.record import (
-    Fit,
-    KernelChoice,
-    Posteriors,
-    Resources,
-    check_option,
-    resources_of,
-)
+from lssvm.fitting.record import Fit, Posteriors
+from lssvm.fitting.settings import KernelChoice, check_option, host_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
 from lssvm.uncertainty.probabilities import METHODS
@@ -176,8 +171,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _kernel_choice(self) -> KernelChoice:
         return KernelChoice.of(self)
 
-    def _resources(self) -> Resources:
-        return resources_of(self)
+    def _host(self) -> Host:
+        return host_of(self)
 
     def _forget_fit(self) -> None:
         """Remove what an earlier fit has left, so that a fit that fails leaves no fitted model."""
@@ -309,7 +304,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             columns = prepared_columns(rows, self.preparation_)
         else:
             columns = plain_columns(rows, getattr(self, "feature_names_in_", None))
-        return explain_fit(self.record_, rows, background, columns, wish, self._resources())
+        return explain_fit(self.record_, rows, background, columns, wish, self._host())
 
 
 def _calibrates(model: KernelClassifier) -> bool:
@@ -440,7 +435,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Return the calibration, which is computed when it is first asked for."""
 
         def compute(fit: Fit) -> Probabilities:
-            held_out = fit.calibration.out_of_fold(fit, self._resources())
+            held_out = fit.calibration.out_of_fold(fit, self._host())
             method = Coding.of(self.multiclass).calibration or "auto"
             return calibrate(held_out, self._task.code, self._task.decoding, method)
 
@@ -525,7 +520,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _posteriors(self) -> Posteriors:
         def compute(fit: Fit) -> Posteriors:
-            return fit.calibration.posteriors(fit, self._resources())
+            return fit.calibration.posteriors(fit, self._host())
 
         return self._once("posteriors", "Error bars", compute)
 
@@ -557,7 +552,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _residuals(self) -> Residuals:
         def compute(fit: Fit) -> Residuals:
-            return fit.calibration.residuals(fit, self._resources(), self._posteriors())
+            return fit.calibration.residuals(fit, self._host(), self._posteriors())
 
         return self._once("residuals", "Intervals", compute)
 

@@ -12,6 +12,7 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
+from lssvm.backends.host import Host
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.prepare import Preparation
 from lssvm.explanations import (
@@ -31,8 +32,9 @@ from lssvm.fitting.explaining import (
     terms_of_fit,
     terms_of_table,
 )
-from lssvm.fitting.record import Fit, Resources, is_int
+from lssvm.fitting.record import Fit
 from lssvm.fitting.series import Layout, Series, SeriesFit
+from lssvm.fitting.settings import is_int
 from lssvm.fitting.table_record import Scaling, TableFit
 from lssvm.local import LeafEngine
 
@@ -141,7 +143,7 @@ class Columns:
 
 
 def explain_fit(
-    fit: Fit, X: Any, background: Any, columns: Columns, wish: Wish, resources: Resources
+    fit: Fit, X: Any, background: Any, columns: Columns, wish: Wish, host: Host
 ) -> Explanation:
     """Explain the predictions or decision values of a kernel model.
 
@@ -154,7 +156,7 @@ def explain_fit(
         None: rows of the basis.
     columns : Columns
     wish : Wish
-    resources : Resources
+    host : Host
 
     Returns
     -------
@@ -169,10 +171,10 @@ def explain_fit(
                 "kernel matrix as in predict. Columns that are explained are training rows."
             )
         background = fit.metric.unmap(fit.basis)
-    given = dense_rows(X, resources.budget)
-    against = dense_rows(wish.some(background, random), resources.budget)
+    given = dense_rows(X, host.budget)
+    against = dense_rows(wish.some(background, random), host.budget)
     rows = Contrast.of(given, against, columns.owner, len(columns.names))
-    found = _shapley(terms_of_fit(fit, rows, resources), wish, random, resources)
+    found = _shapley(terms_of_fit(fit, rows, host), wish, random, host)
     return _of_task(found, columns, fit.task)
 
 
@@ -184,14 +186,14 @@ def _of_task(found: ShapleyValues, columns: Columns, task: Any) -> Explanation:
 
 
 def _shapley(
-    terms: Sequence[Term], wish: Wish, random: np.random.Generator, resources: Resources
+    terms: Sequence[Term], wish: Wish, random: np.random.Generator, host: Host
 ) -> ShapleyValues:
     progress, seed = Progress(wish.verbose), int(random.integers(2**31))
 
     def report(done: int, of: int) -> None:
         progress({"text": f"explaining, {done} of {of} blocks"})
 
-    use = (seed, resources.budget, resources.threads, report)
+    use = (seed, host.budget, host.threads, report)
     effort = Effort(wish.n_permutations, wish.n_background is None, *use)
     return shapley_values(terms, interactions=wish.interactions, effort=effort)
 
@@ -281,7 +283,7 @@ def explain_table(
     X: Mapping[Scaling, FloatArray],
     background: Mapping[Scaling, FloatArray] | None,
     wish: Wish,
-    resources: Resources,
+    host: Host,
     engine: LeafEngine,
 ) -> Explanation:
     """Explain the predictions or decision values of a model for tables.
@@ -294,7 +296,7 @@ def explain_table(
     X, background : mappings from scalings to prepared rows
         No background: rows that the parts keep.
     wish : Wish
-    resources : Resources
+    host : Host
     engine : LeafEngine
         Who computes the outputs of parts.
 
@@ -313,7 +315,7 @@ def explain_table(
         some = wish.some(np.arange(n), random)
         against = {kind: rows[some] for kind, rows in background.items()}
     terms = terms_of_table(fit, X, against, columns.owner, engine=engine)
-    return _of_task(_shapley(terms, wish, random, resources), columns, context.task)
+    return _of_task(_shapley(terms, wish, random, host), columns, context.task)
 
 
 def explain_series(
@@ -350,12 +352,12 @@ def explain_series(
     columns = Columns(*_lags(layout), _in_units(layout, rows)).grouped(wish.groups)
     against = wish.some(background, random)
     contrast = Contrast.of(rows, against, columns.owner, len(columns.names))
-    resources = Resources(10**9, 1)
+    host = Host(10**9, 1)
     if isinstance(fit, Fit):
-        terms = terms_of_fit(fit, contrast, resources)
+        terms = terms_of_fit(fit, contrast, host)
     else:
         terms = [Term(contrast, _predictions(regressor))]
-    found = _shapley(terms, wish, random, resources)
+    found = _shapley(terms, wish, random, host)
     one = explanation(found, columns, ("prediction",), True)
     level = np.concatenate([layout.one_step_levels(np.zeros(len(b)), b.after(a)) for a, b in pairs])
     pairs_ = None if one.interactions is None else one.interactions * layout.scale

@@ -99,7 +99,7 @@ def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -
     with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
         given, old = open_given(estimator, X, y, sample_weight), estimator.record_
         rows = given.further_rows(old.task, callback_of(estimator), old.details.centre)
-        fit = change(old, rows, estimator._resources())
+        fit = change(old, rows, estimator._host())
         estimator.__dict__.pop("sparsity_paths_", None)
         estimator._publish(fit, estimator.dual_coef_)
         return estimator

@@ -43,18 +43,14 @@ from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.estimators.inputs import ArrayInputs, Inputs, ScanInputs, hits, spread_of
 from lssvm.fitting.input_metric import check_metric, metric_of
-from lssvm.fitting.record import (
-    Fit,
+from lssvm.fitting.output_code import better_code, class_rows, is_auto, is_open
+from lssvm.fitting.record import Fit
+from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
-    Resources,
     UsesResources,
-    better_code,
     check_C,
-    class_rows,
-    is_auto,
-    is_open,
-    resources_of,
+    host_of,
     seed_of,
 )
 from lssvm.kernels import Metric
@@ -205,7 +201,7 @@ def open_classes(
     X, y, weight, positions = _positive(X, y, weight)
     if task is None:
         task = _task_of_labels(estimator, distinct_labels(y), classes)
-    rows = class_rows(task, X, task.numbers(y), weight, resources_of(estimator), by_class=by_class)
+    rows = class_rows(task, X, task.numbers(y), weight, host_of(estimator), by_class=by_class)
     groups = check_groups(groups, given[0].shape[0])
     return replace(rows, positions=positions, given=given, groups=groups), task
 
@@ -344,7 +340,7 @@ def with_better_code(
     better = better_code(rows, task, choice, check_C(estimator.C))
     if better is task:
         return rows, task
-    data = (rows.X, rows.labels, rows.sample_weight, Resources(rows.budget, rows.threads))
+    data = (rows.X, rows.labels, rows.sample_weight, Host(rows.budget, rows.threads))
     own = class_rows(better, *data, by_class=by_class, counts=counts)
     return replace(rows, Y=own.Y, weight=own.weight, loss_weight=own.loss_weight), better
 
@@ -382,7 +378,7 @@ def open_numbers(
     if by_moments and not centred:
         _warn_of_offset(Y)
     Y = task.check_outputs(Y)
-    rows = number_rows(X, Y, weight, resources_of(estimator), centre)
+    rows = number_rows(X, Y, weight, host_of(estimator), centre)
     groups = check_groups(groups, given[0].shape[0])
     return replace(rows, positions=positions, given=given, groups=groups), task
 
@@ -406,7 +402,7 @@ def number_rows(
     X: Any,
     Y: FloatArray,
     weight: FloatArray | None,
-    resources: Resources,
+    host: Host,
     centre: FloatArray | None = None,
 ) -> Rows:
     """Return rows with numbers as targets, less their centre."""
@@ -416,8 +412,8 @@ def number_rows(
         weight,
         sample_weight=weight,
         centre=centre,
-        budget=resources.budget,
-        threads=resources.threads,
+        budget=host.budget,
+        threads=host.threads,
     )
 
 
@@ -503,8 +499,7 @@ def _device_of(estimator: Estimator, X: Any) -> Device | None:
 
 
 def _backend_of(estimator: Estimator, place: Device | None) -> Backend:
-    resources = resources_of(estimator)
-    return Host(resources.budget, resources.threads) if place is None else Torch(place)
+    return host_of(estimator) if place is None else Torch(place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -809,7 +804,7 @@ def _after(surveyed: Survey, metric: Metric, sample: Rows) -> Survey:
 
 def _sample_of(estimator: Estimator, surveyed: Survey, classes: Any) -> tuple[Rows, Task]:
     """Return the rows that the survey has kept, and what y means."""
-    block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
+    block, ready, host = surveyed.sample, surveyed.preparation, host_of(estimator)
     X = plain_features(block) if ready is None else ready.transform(block)
     if ready is None or np.all(ready.scale == 1.0):
         warn_of_scales(estimator, X, None if ready is None else ready.feature_names)
@@ -826,13 +821,13 @@ def _sample_of(estimator: Estimator, surveyed: Survey, classes: Any) -> tuple[Ro
             )
         task = task_of(estimator, surveyed.classes)
         labels, counts = task.numbers(block.target), surveyed.counts
-        rows = class_rows(task, X, labels, weight, resources, by_class=True, counts=counts)
+        rows = class_rows(task, X, labels, weight, host, by_class=True, counts=counts)
     else:
         Y = number_targets(block)
         assert block.target is not None
         task = Numbers(Y.shape[1], block.target.ndim == 1)
         centre = target_centre(Y, weight) if _is_centred(estimator) else None
-        rows = number_rows(X, Y, weight, resources, centre)
+        rows = number_rows(X, Y, weight, host, centre)
     given = X, block.target
     return replace(rows, positions=surveyed.positions, given=given, by_position=True), task
 

@@ -20,6 +20,7 @@ from lssvm._core.device import find_device
 from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
+from lssvm.backends.host import Host
 from lssvm.data.dataset import as_scan
 from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import PreparedTable
@@ -43,7 +44,6 @@ from lssvm.fitting import (
 )
 from lssvm.fitting.compression import Teacher, compress_table
 from lssvm.fitting.input_metric import check_length, read_metric
-from lssvm.fitting.record import Resources
 from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table import SMALL
 from lssvm.fitting.table_prototypes import change_beside
@@ -594,13 +594,13 @@ class TableModel(BaseEstimator):
         """
         sampling = (n_background, n_permutations, interactions, random_state)
         wish = Wish(groups, *sampling, self.verbose)
-        resources = Resources(as_bytes(self.memory_budget), n_threads(self.n_jobs))
+        host = Host(as_bytes(self.memory_budget), n_threads(self.n_jobs))
         engine, against = self._engine(), None
         if background is not None:
             blocks = [self._prepare(some) for some in self._blocks(background)]
             against = {kind: np.concatenate([b[kind] for b in blocks]) for kind in blocks[0]}
         parts = [
-            explain_table(self.record_, some, self._prepare(some), against, wish, resources, engine)
+            explain_table(self.record_, some, self._prepare(some), against, wish, host, engine)
             for some in self._blocks(X)
         ]
         return parts[0] if len(parts) == 1 else joined(parts)

@@ -16,6 +16,7 @@ from lssvm._core.arrays import FloatArray, IntArray, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
+from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows
 from lssvm.codes import Coding
 from lssvm.codes.code import groups as code_groups
@@ -28,23 +29,16 @@ from lssvm.data.folds import (
     observation_weight,
     restrict_folds,
 )
-from lssvm.fitting.record import (
+from lssvm.fitting.record import Fit, OutputGroup, Posteriors, Tuning, check_finite
+from lssvm.fitting.settings import (
     SQUARES,
-    Fit,
     KernelChoice,
-    OutputGroup,
-    Posteriors,
-    Resources,
     TunedParameters,
     TunedSettings,
-    Tuning,
     alike,
-    check_finite,
     check_option,
     is_int,
     make_folds,
-    reweights,
-    rounds,
 )
 from lssvm.kernels import Kernel, Precomputed
 from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
@@ -144,7 +138,7 @@ class DualCalibrationData:
     held_out: FloatArray | None = None
     held_out_rows: IntArray | None = None
 
-    def settled(self, resources: Resources) -> DualCalibrationData:
+    def settled(self, host: Host) -> DualCalibrationData:
         """Return what is kept after a fit.
 
         Scores of classes that are at hand stand for the rows; they are computed now where a reduced
@@ -155,7 +149,7 @@ class DualCalibrationData:
         held_out, held_out_rows = self.held_out, self.held_out_rows
         if held_out is None and self.reduction is not None and self.parts:
             with suppress(MemoryBudgetError):
-                held_out, held_out_rows = self._leave_one_out(resources), np.arange(len(self.Y))
+                held_out, held_out_rows = self._leave_one_out(host), np.arange(len(self.Y))
         if held_out is None and self.reduction is None:
             return self
         return replace(self._without_rows(held_out), held_out_rows=held_out_rows)
@@ -163,7 +157,7 @@ class DualCalibrationData:
     def _without_rows(self, held_out: FloatArray | None) -> DualCalibrationData:
         return replace(self, parts=[], X=self.X[:0], Y=self.Y[:0], held_out=held_out)
 
-    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
         assert self.labels is not None
         if self.held_out is not None and self.held_out_rows is not None:
@@ -180,14 +174,14 @@ class DualCalibrationData:
                 "precomputed kernel, or a reduction of a model too large for the memory budget, "
                 "they come from tuning. Set C='cv'."
             )
-        scores = self._leave_one_out(resources)
+        scores = self._leave_one_out(host)
         if fit.threshold is not None:
             scores -= fit.threshold
         return OutOfFold(scores, self.labels, self.weight)
 
-    def _posterior(self, part: DualPart, resources: Resources) -> DualPosterior:
+    def _posterior(self, part: DualPart, host: Host) -> DualPosterior:
         root = None if self.weight is None else np.sqrt(self.weight)
-        budget, threads = resources.budget, resources.threads
+        budget, threads = host.budget, host.threads
         system = DualSystem(part.kernel, self.X, self.X, part.C, root, budget, threads, self.bias)
         if part.rows is None:
             return DualPosterior(system, self.Y[:, part.columns])
@@ -214,23 +208,23 @@ class DualCalibrationData:
             folds, share = assign_folds(system.rows, None).test, None
         return posterior.leave_out(folds, share)
 
-    def _leave_one_out(self, resources: Resources) -> FloatArray:
+    def _leave_one_out(self, host: Host) -> FloatArray:
         """Return what all problems say of every row without it, shape (n, k)."""
         scores = np.empty(self.Y.shape)
         for part in self.parts:
-            posterior = self._posterior(part, resources)
+            posterior = self._posterior(part, host)
             left, _ = self._left_out(part, posterior)
             if part.rows is None:
                 scores[:, part.columns] = left
                 continue
             # Rows of other classes were not in the training set of these problems.
             system, (coef, b) = posterior.system, posterior.expansion()
-            outputs = resources.evaluate(system.kernel, self.X, system.basis, coef, b)
+            outputs = host.outputs(system.kernel, self.X, system.basis, coef, b)
             scores[:, part.columns] = outputs
             scores[np.ix_(part.rows, part.columns)] = left
         return scores
 
-    def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
+    def posteriors(self, fit: Fit, host: Host) -> Posteriors:
         """Return the outputs and their Gaussian posterior."""
         if self.reduction is not None:
             raise InvalidInputError(
@@ -243,9 +237,9 @@ class DualCalibrationData:
                 "kernel='precomputed' does not give K(x, x) of new rows, which their variance "
                 "needs: pass the kernel as a function, or by name."
             )
-        return [(part.columns, self._posterior(part, resources)) for part in self.parts]
+        return [(part.columns, self._posterior(part, host)) for part in self.parts]
 
-    def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
+    def residuals(self, fit: Fit, host: Host, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
         residuals, scale = np.empty(self.Y.shape), np.empty(self.Y.shape)
         for part, (columns, posterior) in zip(self.parts, posteriors, strict=True):
@@ -350,7 +344,7 @@ def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener)
         chosen = _as_given(problem, settings)
         if settings.tunes:
             chosen = _tune(problem, settings, settings.choice, callback)
-            for _ in range(rounds(settings.loss)):
+            for _ in range(settings.robust_rounds):
                 problem = _weigh_down(problem, rows.weight, settings, chosen)
                 chosen = _tune(problem, settings, settings.choice, callback, again=True)
             if settings.choice.asks_ard:
@@ -369,14 +363,14 @@ def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener)
 
 def _with_thresholds(fit: Fit, rows: Rows, settings: DualSettings) -> Fit:
     """Move the outputs so that classes change at zero: half-way, or by out-of-fold errors."""
-    Y, resources = np.asarray(rows.Y, dtype=np.float64), Resources(rows.budget, rows.threads)
+    Y, host = np.asarray(rows.Y, dtype=np.float64), Host(rows.budget, rows.threads)
     calibration, weight, tested = fit.calibration, rows.weight, np.arange(len(Y))
     assert isinstance(calibration, DualCalibrationData)
     middle = settings.threshold == "midpoint"
     if middle:
-        outputs = fit.outputs(rows.X, resources)
+        outputs = fit.outputs(rows.X, host)
     else:
-        outputs = calibration.out_of_fold(fit, resources).scores
+        outputs = calibration.out_of_fold(fit, host).scores
         if calibration.held_out_rows is not None:
             tested = calibration.held_out_rows
     rule = middle_threshold if middle else best_threshold
@@ -516,7 +510,7 @@ def _remember(
         held_out,
         held_out_rows,
     )
-    return calibration.settled(Resources(rows.budget, rows.threads))
+    return calibration.settled(Host(rows.budget, rows.threads))
 
 
 def _without_groups(
@@ -844,8 +838,8 @@ def _solve_system(system: DualSystem, Y: FloatArray, settings: DualSettings) -> 
 
 def _evaluate(system: DualSystem, model: Model) -> FloatArray:
     """Return what a model says of its own rows."""
-    kernel, resources = system.kernel, Resources(system.budget, system.threads)
-    values = resources.evaluate(kernel, system.rows, system.basis, model.alpha, model.b)
+    kernel, host = system.kernel, Host(system.budget, system.threads)
+    values = host.outputs(kernel, system.rows, system.basis, model.alpha, model.b)
     return np.asarray(values, dtype=np.float64)
 
 
@@ -897,7 +891,7 @@ def _weigh_down(
 
 def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
     """Replace squares by another loss, output by output."""
-    if not reweights(settings.loss, problem.lowered):
+    if not settings.reweights(problem.lowered):
         return part
     fitted, Y = _evaluate(part.system, part.solved), problem.part_targets(part.rows, part.columns)
     weight = pick(problem.targets.weight, slice(None) if part.rows is None else part.rows)

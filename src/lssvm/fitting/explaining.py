@@ -12,8 +12,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import require
+from lssvm.backends.host import Host
 from lssvm.explanations import Contrast, Expansion, Function, Term
-from lssvm.fitting.record import Fit, Resources
+from lssvm.fitting.record import Fit
 from lssvm.fitting.table_record import Member, Scaling, TableFit
 from lssvm.local import LeafEngine, Partition
 from lssvm.local.engine import ONE_THREAD
@@ -41,15 +42,15 @@ def output_names(task: Any) -> tuple[str, ...]:
     return ("prediction",) if task.single else tuple(f"output {j}" for j in range(task.n_outputs))
 
 
-def terms_of_fit(fit: Fit, rows: Contrast, resources: Resources) -> list[Term]:
+def terms_of_fit(fit: Fit, rows: Contrast, host: Host) -> list[Term]:
     """Return the terms of a kernel model's predictions or decision values."""
     task = fit.task
     linear = task.linear_scores() if isinstance(task, Classes) else np.eye(fit.coef.shape[1])
     if linear is None:
-        return [Term(rows, lambda X: task.scores(fit.outputs(fit.metric.apply(X), resources)))]
+        return [Term(rows, lambda X: task.scores(fit.outputs(fit.metric.apply(X), host)))]
     basis = fit.basis
     if is_sparse(basis):
-        basis = dense_rows(basis, resources.budget)
+        basis = dense_rows(basis, host.budget)
     return [
         Term(
             rows,

@@ -23,7 +23,7 @@ from lssvm.backends.host import AnyFolds
 from lssvm.backends.rows import Rows, Training
 from lssvm.codes import Coding
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, assign_folds
-from lssvm.fitting.record import (
+from lssvm.fitting.settings import (
     SQUARES,
     KernelChoice,
     TunedParameters,

@@ -17,7 +17,7 @@ from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
-from lssvm.backends.host import AnyFolds
+from lssvm.backends.host import AnyFolds, Host
 from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import Folds
 from lssvm.fitting.fixed_settings import (
@@ -57,17 +57,8 @@ from lssvm.fitting.fixed_solution import (
     with_thresholds,
     worth_keeping,
 )
-from lssvm.fitting.record import (
-    Fit,
-    KernelChoice,
-    OutputGroup,
-    Resources,
-    Tuning,
-    alike,
-    is_int,
-    reweights,
-    rounds,
-)
+from lssvm.fitting.record import Fit, OutputGroup, Tuning
+from lssvm.fitting.settings import KernelChoice, alike, is_int
 from lssvm.kernels import Kernel, Linear
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
@@ -275,7 +266,7 @@ def _refined(
     """Minimise another loss than the squares, output by output, from the least squares model."""
     kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
     lowered = tuned.point is not None and tuned.rows.complete
-    if not reweights(settings.loss, lowered):
+    if not settings.reweights(lowered):
         return Solution(coef, intercept, tuned.C_of)
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
     for j in range(len(C_of)):
@@ -402,7 +393,7 @@ def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
     """
     rows, settings, tune = problem.rows, problem.settings, _Tuner(problem)
     tuned = tune(rows, Z, settings.choice)
-    for number in range(rounds(settings.loss) if rows.complete else 0):
+    for number in range(settings.robust_rounds if rows.complete else 0):
         weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
         tuned = tune(weighed, Z, settings.choice, again=True)
     if settings.choice.asks_ard:
@@ -596,17 +587,17 @@ def _widths_of_features(
     )
 
 
-def add_rows(fit: Fit, rows: Training, resources: Resources) -> Fit:
+def add_rows(fit: Fit, rows: Training, host: Host) -> Fit:
     """Return the model of the old rows and these, with the same prototypes and parameters."""
-    return _updated(fit, rows, resources, sign=1)
+    return _updated(fit, rows, host, sign=1)
 
 
-def forget_rows(fit: Fit, rows: Training, resources: Resources) -> Fit:
+def forget_rows(fit: Fit, rows: Training, host: Host) -> Fit:
     """Return the model as if these rows had never been there."""
-    return _updated(fit, rows, resources, sign=-1)
+    return _updated(fit, rows, host, sign=-1)
 
 
-def _updated(fit: Fit, rows: Training, resources: Resources, *, sign: int) -> Fit:
+def _updated(fit: Fit, rows: Training, host: Host, *, sign: int) -> Fit:
     details: FixedDetails = fit.details
     fit.need("all", "Adding or removing rows")
     if details.no_update is not None:
@@ -637,7 +628,7 @@ def _updated(fit: Fit, rows: Training, resources: Resources, *, sign: int) -> Fi
     assert isinstance(calibration, FixedCalibrationData)
     sample = calibration.sample
     if sample is not None and sign > 0:
-        sample = _sample_with(fit, sample, rows, resources)
+        sample = _sample_with(fit, sample, rows, host)
     elif sample is not None:
         sample = sample.take(np.flatnonzero(~rows.holds(sample.keys, fit.seed)))
     return replace(
@@ -662,9 +653,7 @@ def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moment
     return whole
 
 
-def _sample_with(
-    fit: Fit, old: CalibrationSample, rows: Training, resources: Resources
-) -> CalibrationSample:
+def _sample_with(fit: Fit, old: CalibrationSample, rows: Training, host: Host) -> CalibrationSample:
     if not rows.complete:
         return replace(old, behind=True)
     size = SAMPLE if old.held_out is None or old.labels is None else SCORES
@@ -673,7 +662,7 @@ def _sample_with(
         old = replace(old, held_out=None)
     else:
         assert new.X is not None
-        new = replace(new, X=None, held_out=fit.outputs(new.X, resources))
+        new = replace(new, X=None, held_out=fit.outputs(new.X, host))
     both = old.joined(new)
     if len(both.keys) <= size:
         return both

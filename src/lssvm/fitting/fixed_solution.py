@@ -24,6 +24,7 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import require, run_blocks, run_stream, slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import as_generator
+from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows, Training
 from lssvm.data.folds import (
     Folds,
@@ -43,7 +44,8 @@ from lssvm.fitting.fixed_settings import (
     folds_of,
     groups_of,
 )
-from lssvm.fitting.record import Fit, Posteriors, Resources, class_rows
+from lssvm.fitting.output_code import class_rows
+from lssvm.fitting.record import Fit, Posteriors
 from lssvm.kernels import Kernel
 from lssvm.prototypes import Selection
 from lssvm.reductions import FixedSizeL0, SparsityPath
@@ -520,7 +522,7 @@ class FixedCalibrationData:
             )
         return self.sample
 
-    def posteriors(self, fit: Fit, resources: Resources) -> Posteriors:
+    def posteriors(self, fit: Fit, host: Host) -> Posteriors:
         """Return the Gaussian posteriors of a regressor's outputs."""
         details: FixedDetails = fit.details
         fit.check_posterior()
@@ -540,18 +542,18 @@ class FixedCalibrationData:
                 "posterior: use reduction='spfs' or None, and per_output=False, for standard "
                 "deviations and intervals."
             )
-        return list(self._posteriors(fit, resources))
+        return list(self._posteriors(fit, host))
 
-    def _posteriors(self, fit: Fit, resources: Resources) -> list[tuple[IntArray, FixedPosterior]]:
+    def _posteriors(self, fit: Fit, host: Host) -> list[tuple[IntArray, FixedPosterior]]:
         details: FixedDetails = fit.details
         assert details.map is not None
-        basis, limits = (fit.kernel, fit.basis, details.map), (resources.budget, resources.threads)
+        basis, limits = (fit.kernel, fit.basis, details.map), (host.budget, host.threads)
         return [
             (columns, FixedPosterior(*basis, moments, C, *limits))
             for columns, C, moments in problems(details.moments, fold_task(fit.task), fit.C)
         ]
 
-    def residuals(self, fit: Fit, resources: Resources, posteriors: Posteriors) -> Residuals:
+    def residuals(self, fit: Fit, host: Host, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations.
 
         Prototypes stay in the basis while they are left out, which no new row is: they are not
@@ -574,7 +576,7 @@ class FixedCalibrationData:
             residuals = sample.Y - sample.held_out
         return scaled_residuals(residuals, scale, sample.weight)
 
-    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
         sample, details, task = self._rows(), fit.details, fit.task
         assert isinstance(task, Classes)
@@ -593,14 +595,14 @@ class FixedCalibrationData:
             new = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
             if len(np.unique(sample.labels[new])) < task.n_classes:
                 new = np.arange(len(sample.keys))
-            outputs = fit.outputs(sample.X[new], resources)
+            outputs = fit.outputs(sample.X[new], host)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
         folds, leaving = sample.folds(weight)
         fold_of = np.empty(len(Y), dtype=np.intp)
         fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
         assert details.map is not None
         map = details.map
-        features = resources.evaluate(
+        features = host.outputs(
             fit.kernel, sample.X, fit.basis, map.T, np.zeros(map.rank)
         )  # once for all problems, as are the moments of the features
         parts = [part.mapped(map.whiten(part.gram), map.T) for part in details.moments]
@@ -701,7 +703,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         )
     sample: Rows = rows.sample
     part = prototype_rows(sample, chosen, settings.method)
-    X, resources = chosen.Z[part.member], Resources(sample.budget, sample.threads)
+    X, host = chosen.Z[part.member], Host(sample.budget, sample.threads)
     if isinstance(task, Classes):
         assert part.labels is not None
         missing = np.setdiff1d(np.arange(task.n_classes), part.labels)
@@ -711,7 +713,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
                 "model on the prototypes has to learn: raise n_prototypes, or use "
                 "reduction='spfs'."
             )
-        inner = class_rows(task, X, part.labels, part.weight, resources, by_class=False)
+        inner = class_rows(task, X, part.labels, part.weight, host, by_class=False)
         y = task.classes[part.labels]
     else:
         y = part.Y if sample.centre is None else part.Y + sample.centre

@@ -13,19 +13,16 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
+from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, are_observations, hash_rows, observation_weight
-from lssvm.fitting.record import (
-    Fit,
+from lssvm.fitting.output_code import class_rows
+from lssvm.fitting.record import Fit, OutputGroup, Tuning, check_finite
+from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
-    OutputGroup,
-    Resources,
-    Tuning,
     check_C,
-    check_finite,
-    class_rows,
     is_int,
     make_folds,
     seed_of,
@@ -281,7 +278,7 @@ class GreedyCalibrationData:
 
     held_out: OutOfFold | None = None
 
-    def out_of_fold(self, fit: Fit, resources: Resources) -> OutOfFold:
+    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
         """Return the leave-one-out outputs."""
         if self.held_out is None:
             raise InvalidInputError(
@@ -290,15 +287,15 @@ class GreedyCalibrationData:
             )
         return self.held_out
 
-    def posteriors(self, fit: Fit, resources: Resources) -> NoReturn:
+    def posteriors(self, fit: Fit, host: Host) -> NoReturn:
         """Refuse: the rows outside the basis take no part in the model."""
         raise InvalidInputError(
             "A greedy model has no error bars and no intervals: use LSSVR or FixedSizeLSSVR."
         )
 
-    def residuals(self, fit: Fit, resources: Resources, posteriors: object = None) -> NoReturn:
+    def residuals(self, fit: Fit, host: Host, posteriors: object = None) -> NoReturn:
         """Refuse, as there are no posteriors."""
-        self.posteriors(fit, resources)
+        self.posteriors(fit, host)
 
     def reduced(self, form: str, fit: Fit) -> GreedyCalibrationData:
         """Return what a file of this form keeps; maps to probabilities are stored in its place."""
@@ -457,11 +454,11 @@ class GreedyObjective:
     def _part(self, train: IntArray) -> Rows:
         """Return the training rows of a fold, with the class weights that follow from them."""
         rows, task = self.rows, self.task
-        positions, resources = rows.row_numbers[train], Resources(rows.budget, rows.threads)
+        positions, host = rows.row_numbers[train], Host(rows.budget, rows.threads)
         X, weight = rows.X[train], pick(rows.sample_weight, train)
         if isinstance(task, Classes):
             assert rows.labels is not None
-            own = class_rows(task, X, rows.labels[train], weight, resources, by_class=False)
+            own = class_rows(task, X, rows.labels[train], weight, host, by_class=False)
             return replace(own, positions=positions, groups=rows.groups)
         Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
         return replace(rows, X=X, Y=Y, weight=weight, sample_weight=weight, positions=positions)
@@ -553,10 +550,10 @@ class GreedyPoint:
                 solutions = run.beginnings(path, at, [run.size_at(stop) for stop in self.stops])
             coef += [own for own, _ in solutions]
             intercept += [b for _, b in solutions]
-        resources, spread = Resources(system.budget, system.threads), np.column_stack(coef)
+        host, spread = Host(system.budget, system.threads), np.column_stack(coef)
         X, basis = self.objective.rows.X[test], system.basis[run.path.support]
         b = np.array(intercept)
-        return np.asarray(resources.evaluate(system.kernel, X, basis, spread, b)).T
+        return np.asarray(host.outputs(system.kernel, X, basis, spread, b)).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -766,9 +763,9 @@ def _leave_one_out(
         path, merged = run.path, run.merged
         if not merged.all_rows:  # rows that a one-vs-one problem has not seen
             system = merged.system
-            basis, resources = system.basis[path.support], Resources(system.budget, system.threads)
+            basis, host = system.basis[path.support], Host(system.budget, system.threads)
             coef, intercept = path.coef[:, None], np.array([path.intercept])
-            values = resources.evaluate(system.kernel, rows.X, basis, coef, intercept)
+            values = host.outputs(system.kernel, rows.X, basis, coef, intercept)
             outputs[:, :, run.output] = values[:, 0]
         observations = merged.observations(rows, Y[:, run.output])
         if observations is not None:

@@ -10,9 +10,10 @@ from scipy.linalg import cho_factor, cho_solve
 from lssvm._core.arrays import FloatArray, IntArray, is_sparse, pick
 from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError
+from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows
 from lssvm.data.folds import hash_rows
-from lssvm.fitting.record import KernelChoice, Resources
+from lssvm.fitting.settings import KernelChoice
 from lssvm.fitting.table_record import DISTANCE
 from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.kernels import Kernel, Metric
@@ -138,7 +139,7 @@ class _Rounds:
         # equal rows, or groups, stay together
         self.group = np.argsort(np.argsort(first))[number].astype(np.intp)
         self.choice, self.shape = choice, shape
-        self.resources = Resources(rows.budget, rows.threads)
+        self.host = Host(rows.budget, rows.threads)
 
     def learn(self) -> Metric:
         n = len(self.X)
@@ -167,9 +168,7 @@ class _Rounds:
         metric, metrics, losses = IDENTITY, [], []
         for done in range(_ROUNDS + 1):
             kernel, Z, coef, intercept = model = self._fit(learn, metric)
-            out = self.resources.evaluate(
-                kernel, metric.apply(self.X[held_out]), Z, coef, intercept
-            )
+            out = self.host.outputs(kernel, metric.apply(self.X[held_out]), Z, coef, intercept)
             losses.append(((self.Y[held_out] - out) ** 2).sum(axis=1) * self.weight[held_out])
             metrics.append(metric)
             if done and losses[-1].mean() > 0.99 * losses[-2].mean():
@@ -203,7 +202,7 @@ class _Rounds:
     def _next(self, chosen: IntArray, metric: Metric, model: _Model) -> Metric:
         kernel, Z, coef, _ = model
         at = chosen[:_GRADIENTS]
-        use: dict[str, Any] = {"shape": self.shape, "threads": self.resources.threads}
+        use: dict[str, Any] = {"shape": self.shape, "threads": self.host.threads}
         use |= {"metric": metric, "weight": self.weight[at]}
         return Metric.of(mean_outer_product(kernel, metric.apply(self.X[at]), Z, coef, **use))
 

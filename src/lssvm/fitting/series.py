@@ -17,17 +17,15 @@ from lssvm._core.blocks import slices, small_problem
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm.fitting.record import (
-    Fit,
+from lssvm.backends.host import Host
+from lssvm.fitting.record import Fit, Tuning, check_form
+from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
-    Resources,
-    Tuning,
     check_C,
-    check_form,
     check_option,
+    host_of,
     is_int,
-    resources_of,
     seed_of,
 )
 from lssvm.kernels import Kernel
@@ -487,11 +485,11 @@ class Plan:
         ]
 
     def objective(
-        self, kernel: Callable[[float | None], Kernel], bias: bool, resources: Resources
+        self, kernel: Callable[[float | None], Kernel], bias: bool, host: Host
     ) -> FreeRunObjective:
         """Return the free-run loss of dual models with these kernels."""
         data = (self.rows, self.targets, self.stretches(), self.layout.differencing)
-        return FreeRunObjective(kernel, *data, resources.budget, resources.threads, bias)
+        return FreeRunObjective(kernel, *data, host.budget, host.threads, bias)
 
 
 _LEAST = 0.3  # autocorrelation that a season has
@@ -825,7 +823,7 @@ def _tune(
         n_features=plan.rows.shape[1],
         C_range=C_range(DualSystem(kernel(None), plan.rows, plan.rows, 1.0)),
     )
-    objective = plan.objective(kernel, bool(dual.fit_intercept), resources_of(dual))
+    objective = plan.objective(kernel, bool(dual.fit_intercept), host_of(dual))
     with small_problem(len(plan.rows)):
         result = search.run(objective, space, random_state=seed, on_event=callback.on_event)
     return replace(result, point=None)
@@ -845,7 +843,7 @@ def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int
 def _left_out(dual: DualRegressor, plan: Plan) -> Models:
     """Return models of every stretch without the rows it leaves out [An2007]."""
     fit, bias = dual.record_, bool(dual.fit_intercept)
-    return plan.objective(lambda _: fit.kernel, bias, resources_of(dual)).at(None).models(fit.C)
+    return plan.objective(lambda _: fit.kernel, bias, host_of(dual)).at(None).models(fit.C)
 
 
 def _refitted(regressor: Regressor, plan: Plan) -> Models:

@@ -279,7 +279,7 @@ def check_fit(
     need(fit.stored in FORMS, "how much is stored is not known")
     check_task(task, k)
     _check_resources(model)
-    model._resources()
+    model._host()
     if isinstance(model, KernelClassifier):
         model._check_coding()
     choice = model._kernel_choice()
