@@ -79,8 +79,8 @@ class BestMember:
         def error(member: Any) -> float:
             return min(
                 float(t.error)
-                for t in record.trials
-                if t.configuration == member.configuration and t.rounds == member.rounds
+                for t in record.tuning.trials
+                if str(t) == str(member) and t.rounds == member.rounds
             )
 
         best = min(record.members, key=error)

@@ -329,11 +329,12 @@ def test_without_stacking_one_member_decides():
     (member,) = model.model.record_.members
     assert member.weight == 1.0
     whole = registry()["table"].make(ask).fit(X, y)
-    best = whole.record_.trials[int(np.argmin([t.error for t in whole.record_.trials]))]
-    kept = {m.configuration for m in whole.record_.members}
-    assert member.configuration in kept
-    if best.configuration in kept:
-        assert member.configuration == best.configuration
+    trials = whole.record_.tuning.trials
+    best = trials[int(np.argmin([t.error for t in trials]))]
+    kept = {str(m) for m in whole.record_.members}
+    assert str(member) in kept
+    if str(best) in kept:
+        assert str(member) == str(best)
 
 
 def test_a_search_tries_the_default_first_and_stops_in_time():

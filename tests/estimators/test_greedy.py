@@ -16,7 +16,7 @@ from lssvm import LSSVC, LSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm.backends.host import Host
 from lssvm.codes import Coding
-from lssvm.fitting.greedy import C_GRID, GreedyCalibrationData, GreedyDetails
+from lssvm.fitting.greedy import C_GRID, GreedyCalibrationData, GreedyState
 from lssvm.kernels import Matern
 
 rng = np.random.default_rng(0)
@@ -251,11 +251,11 @@ class TestRecord:
     def test_attributes_are_those_of_the_record(self):
         model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
         fit = model.record_
-        assert isinstance(fit.details, GreedyDetails) and isinstance(
+        assert isinstance(fit.state, GreedyState) and isinstance(
             fit.calibration, GreedyCalibrationData
         )
-        assert model.dual_coef_ is fit.coef and model.support_ is fit.support
-        assert list(fit.details.paths) == model.paths_
+        assert model.dual_coef_ is fit.expansion.coef and model.support_ is fit.state.support
+        assert list(fit.state.paths) == model.paths_
         table = fit.calibration.held_out
         assert table.scores.shape == (150, 4) and table.labels.tolist() == labels.tolist()
         clone(model)  # parameters are as they were given
@@ -264,15 +264,14 @@ class TestRecord:
 
     def test_smaller_forms_predict_and_cannot_be_truncated(self):
         model = GreedyLSSVC("cv", gamma=0.5, max_support=12).fit(X, labels)
-        host = Host(2**30, 1)
         for form in ("support", "prediction"):
             small = model.record_.stripped(form)
-            assert small.calibration.held_out is None and small.details.paths == ()
-            published = small.details.published(small)
-            assert published == {"n_iter_": 12, "best_score_": model.best_score_}
-            np.testing.assert_array_equal(
-                small.outputs(new, host), model.record_.outputs(new, host)
-            )
+            assert small.calibration.held_out is None and small.state.paths == ()
+            published = small.state.published(small)
+            assert published["n_iter_"] == 12 and published["best_score_"] == model.best_score_
+            assert "paths_" not in published and "cv_results_" not in published
+            rows = {"none": new}
+            np.testing.assert_array_equal(small.outputs(rows), model.record_.outputs(rows))
             cut = clone(model)
             cut.n_features_in_ = 3
             cut._publish(small)

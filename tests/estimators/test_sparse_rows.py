@@ -31,7 +31,7 @@ ROWS = np.arange(0, N, 6)
 def _close(model, dense, tolerance=1e-6):
     np.testing.assert_allclose(model.C_, dense.C_)
     outputs = [
-        one.record_.outputs(X if one is model else X.toarray(), one._host())
+        one.record_.outputs({"none": X if one is model else X.toarray()}, one._host())
         for one in (model, dense)
     ]
     np.testing.assert_allclose(*outputs, atol=tolerance)
@@ -44,7 +44,7 @@ def test_fixed_size_answers_are_those_of_dense_rows(kernel, layout):
     given = X.asformat(layout)
     model = FixedSizeLSSVR(**how).fit(given, NUMBERS)
     _close(model, FixedSizeLSSVR(**how).fit(X.toarray(), NUMBERS))
-    assert kernel == "linear" or sp.issparse(model.record_.basis)
+    assert kernel == "linear" or sp.issparse(model.record_.expansion.basis)
     np.testing.assert_allclose(model.predict(given), model.predict(X.toarray()), atol=1e-9)
     mean, std = model.predict(given[:9], return_std=True)
     assert np.all(std > 0) and mean.shape == (9,)
@@ -57,13 +57,13 @@ def test_defaults_tune_on_sparse_rows():
     weight = rng.uniform(0.5, 2.0, N)
     model = FixedSizeLSSVC(60, cv=4).fit(X, CLASSES, sample_weight=weight)
     assert model.score(X, CLASSES) > 0.6  # a third by chance
-    chosen = model.record_.support
-    np.testing.assert_allclose(model.record_.basis.toarray(), X[chosen].toarray())
+    chosen = model.record_.state.support
+    np.testing.assert_allclose(model.record_.expansion.basis.toarray(), X[chosen].toarray())
     again = FixedSizeLSSVC(60, cv=4).fit(X, CLASSES, sample_weight=weight)
-    np.testing.assert_array_equal(chosen, again.record_.support)
+    np.testing.assert_array_equal(chosen, again.record_.state.support)
     assert len(np.unique(chosen)) == 60
     drawn = FixedSizeLSSVC(60, cv=4, selection="random").fit(X, CLASSES)
-    assert set(drawn.record_.support) != set(chosen)
+    assert set(drawn.record_.state.support) != set(chosen)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_files_hold_sparse_prototypes(tmp_path):
     model = FixedSizeLSSVC(30, C=10.0, gamma=0.1).fit(X, CLASSES)
     lssvm.save(model, tmp_path / "model.lssvm")
     loaded = lssvm.load(tmp_path / "model.lssvm")
-    assert sp.issparse(loaded.record_.basis)
+    assert sp.issparse(loaded.record_.expansion.basis)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), atol=1e-9)
 
@@ -113,7 +113,7 @@ def test_greedy_answers_are_those_of_dense_rows(model, kernel):
     y = NUMBERS if model is GreedyLSSVR else CLASSES
     how = {"kernel": kernel, "C": 10.0, "gamma": 0.05, "max_support": 20}
     sparse, dense = model(**how).fit(X.tocsc(), y), model(**how).fit(X.toarray(), y)
-    np.testing.assert_array_equal(sparse.record_.support, dense.record_.support)
+    np.testing.assert_array_equal(sparse.record_.state.support, dense.record_.state.support)
     _close(sparse, dense)
 
 
@@ -140,7 +140,7 @@ def test_nothing_becomes_dense(model, how):
     finally:
         tracemalloc.stop()
     assert peak < 60e6
-    assert sp.issparse(fitted.record_.basis)
+    assert sp.issparse(fitted.record_.expansion.basis)
 
 
 @pytest.mark.parametrize("model", [FixedSizeLSSVC, GreedyLSSVC])

@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from lssvm import LSSVC, LSSVR, load, save
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
-from lssvm.estimators.table_classifier import LSSVMClassifier
-from lssvm.estimators.table_regressor import LSSVMRegressor
+from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting.problem import Problem, deal
 from lssvm.kernels import MetricKernel
 
@@ -365,7 +364,7 @@ class TestInterruption:
             model = self.make()
             with self.at(step, Stopped):
                 model.fit(X[:60], labels[:60])
-            assert model.record_.interrupted and set(model.predict(new)) <= set(labels)
+            assert model.record_.state.interrupted and set(model.predict(new)) <= set(labels)
 
     def test_a_tiny_time_limit_gives_a_model(self):
         model = LSSVMClassifier(time_limit=1e-9, n_jobs=1).fit(X, labels)
@@ -398,8 +397,8 @@ class TestCompression:
     def test_classes(self, classifier):
         few = classifier.compress(12)
         assert type(few) is LSSVMClassifier and few.get_params() == classifier.get_params()
-        (leaf,) = few.record_.members[0].model.leaves
-        assert leaf.rows.X.shape == (12, 3)
+        (member,) = few.record_.members
+        assert member.expansion.basis.shape == (12, 3)
         assert np.mean(few.predict(new) == classifier.predict(new)) > 0.85
         assert few.predict_proba(new).shape == (300, 3)
         assert few.predict_set(new).any(axis=1).all()
@@ -472,7 +471,7 @@ class TestEveryIngredientOff:
     @staticmethod
     def setting(model):
         (member,) = model.record_.members
-        (leaf,) = member.model.leaves
+        (leaf,) = member.local.leaves
         if isinstance(model, LSSVMRegressor):
             assert member.weight == 1.0 and not model.record_.offset.any()
         prepared = model.preparations_["standardised"].transform
@@ -545,7 +544,7 @@ def test_weights_of_classes_that_cannot_be_used(given, match):
     ("n", "n_jobs", "threads"), [(120, 2, 1), (600, 1, 1), (600, 2, 2), (2600, 2, 1)]
 )
 def test_only_one_exact_model_of_many_rows_uses_threads_of_blas(n, n_jobs, threads, monkeypatch):
-    monkeypatch.setattr("lssvm.estimators.table_model._FEW_ROWS", 500)
+    monkeypatch.setattr("lssvm.estimators.table_fit._FEW_ROWS", 500)
     X = np.random.default_rng(0).normal(size=(n, 3))
     seen = []
 
@@ -591,7 +590,7 @@ def test_targets_of_no_columns(kind):
 
 
 def test_intervals_are_calibrated_within_the_time_limit(monkeypatch):
-    from lssvm.estimators import table_regressor
+    from lssvm.fitting import table_scoring
     from lssvm.fitting.table_work import Clock
 
     asked = []
@@ -599,12 +598,12 @@ def test_intervals_are_calibrated_within_the_time_limit(monkeypatch):
     class Late(Clock):
         def over(self, share):
             asked.append(share)
-            return share == table_regressor._SPENT
+            return share == table_scoring._SPENT
 
     rows, values = rng.normal(size=(300, 2)), rng.normal(size=300)
     values *= 1.0 + 5.0 * (rows[:, 0] > 0)
     plain = LSSVMRegressor("fast", **ONE).fit(rows, values)
-    monkeypatch.setattr("lssvm.estimators.table_model.Clock", Late)
+    monkeypatch.setattr("lssvm.estimators.table_fit.Clock", Late)
     late = LSSVMRegressor("fast", **ONE).fit(rows, values)
-    assert plain.record_.context.nearby > 0
-    assert late.record_.context.nearby == 0 and asked[-1] == table_regressor._SPENT
+    assert plain.record_.calibrated.nearby > 0
+    assert late.record_.calibrated.nearby == 0 and asked[-1] == table_scoring._SPENT

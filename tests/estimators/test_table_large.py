@@ -7,6 +7,7 @@ import pytest
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import table_source
+from lssvm.estimators.table_fit import seed_of_model
 from lssvm.local import store
 
 CHOSEN = {"preset": "fast", "kernel": "rbf", "scaling": "standardised", "leaf_size": 300}
@@ -81,7 +82,7 @@ def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scra
     new, truth = table(500, seed=1)
     np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-8)
     assert outside.best_score_ == pytest.approx(inside.best_score_, abs=1e-9)
-    leaves = inside.record_.members[0].model.leaves
+    leaves = inside.record_.members[0].local.leaves
     assert sum(len(leaf.rows.X) for leaf in leaves) == 4000
     error = np.mean((inside.predict(new) - truth) ** 2) / np.var(truth)
     assert error < 0.12
@@ -96,10 +97,10 @@ def test_all_rows_beat_the_sample(small_limits):
     y[far] += 5.0
     model = LSSVMRegressor(**CHOSEN).fit(frame, y)
     positions = table_source.draw_sample(
-        table_source.MemorySource.of(frame, y, np.ones(4000)), model._seed()
+        table_source.MemorySource.of(frame, y, np.ones(4000)), seed_of_model(model)
     )
     assert len(positions) == 3000
-    fitted = sum(len(leaf.rows.X) for leaf in model.record_.members[0].model.leaves)
+    fitted = sum(len(leaf.rows.X) for leaf in model.record_.members[0].local.leaves)
     assert fitted == 4000
     assert np.abs(model.predict(frame[far]) - y[far]).mean() < 1.0
 
@@ -116,7 +117,7 @@ def test_classes_weights_and_intervals(small_limits, file):
     new, truth = table(400, seed=1)
     np.testing.assert_allclose(outside.predict_proba(new), inside.predict_proba(new), atol=1e-8)
     assert outside.score(new, np.where(truth > 0.8, "high", "low")) > 0.85
-    used = sum(len(leaf.rows.X) for leaf in outside.record_.members[0].model.leaves)
+    used = sum(len(leaf.rows.X) for leaf in outside.record_.members[0].local.leaves)
     assert used == 3800
     regressor = LSSVMRegressor(**CHOSEN).fit(frame, value)
     low, high = regressor.predict_interval(new, coverage=0.9).T
@@ -166,13 +167,12 @@ def test_prototypes_where_parts_do_not_fit_into_memory(small_limits, file, tmp_p
     assert abs(np.mean((truth >= low) & (truth <= high)) - 0.9) < 0.04
     # the expansion solves the fixed-size problem of all rows, not of the sample alone
     (member,) = model.record_.members
-    (leaf,) = member.model.leaves
+    one = member.expansion
     X = member.metric.apply(model.preparations_["standardised"].transform(frame))
-    kernel = member.configuration.make_kernel(leaf.setting.gamma)
-    Z, target = leaf.rows.X, (y - y.mean()) / y.std()
+    kernel, Z, target = one.kernel, one.basis, (y - y.mean()) / y.std()
     design = np.column_stack([kernel(X, Z), np.ones(len(X))])
     penalty = np.zeros((len(Z) + 1, len(Z) + 1))
-    penalty[:-1, :-1] = kernel(Z, Z) / leaf.setting.C
+    penalty[:-1, :-1] = kernel(Z, Z) / one.C[0]
     solved = np.linalg.solve(design.T @ design + penalty, design.T @ target)
     expected = np.column_stack([kernel(X[:50], Z), np.ones(50)]) @ solved * y.std() + y.mean()
     np.testing.assert_allclose(model.predict(frame[:50]), expected, atol=1e-4)

@@ -8,9 +8,9 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, held_out_r2
 from lssvm.fitting import Problem
-from lssvm.tasks import Classes
+from lssvm.fitting.table_scoring import ClassScorer, NumberScorer, held_out_r2
+from lssvm.tasks import Classes, Numbers
 
 
 def mean_of_others(y, weight, labels):
@@ -91,10 +91,10 @@ def test_one_outlier_that_is_predicted_well_does_not_run_away():
 def test_a_score_that_is_asked_for_is_scikit_learns():
     own = np.random.default_rng(0)
     y, p = own.normal(size=(9, 1)), own.normal(size=(9, 1))
-    judge = NumberScorer(y, np.zeros(1), np.ones(1), np.ones(9), True, "r2")
-    assert judge.score(p, np.arange(9)) == pytest.approx(r2_score(y, p))
-    judge = NumberScorer(y, np.zeros(1), np.ones(1), np.ones(9), True)
-    assert judge.score(p, np.arange(9)) == held_out_r2(y, p, np.ones(9))
+    scorer = NumberScorer(Numbers(1), y, np.ones(9), "r2")
+    assert scorer.score(p, np.arange(9)) == pytest.approx(r2_score(y, p))
+    scorer = NumberScorer(Numbers(1), y, np.ones(9))
+    assert scorer.score(p, np.arange(9)) == held_out_r2(y, p, np.ones(9))
 
 
 ONE = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}

@@ -42,8 +42,8 @@ class TestWithoutAnEstimator:
         rows = Rows(X, y[:, None], weight, sample_weight=weight)
         fit = fit_dual(rows, Numbers(1), settings(), Listener(told.append))
         model = LSSVR("cv", gamma="cv", cv=4, search=GRID).fit(X, y, weight)
-        np.testing.assert_allclose(fit.outputs(new, HERE)[:, 0], model.predict(new), rtol=1e-12)
-        assert (fit.C[0], fit.gamma) == (model.C_, model.gamma_)
+        np.testing.assert_allclose(fit.outputs({"none": new})[:, 0], model.predict(new), rtol=1e-12)
+        assert (fit.expansion.C[0], fit.state.gamma) == (model.C_, model.gamma_)
         assert told[-1]["stage"] == "done"
 
     @pytest.mark.parametrize("options", [{}, {"targets": "fisher", "class_weight": "balanced"}])
@@ -58,8 +58,8 @@ class TestWithoutAnEstimator:
         model = LSSVC("cv", gamma="cv", cv=splits, search=GRID, multiclass=coding)
         model.set_params(class_weight=options.get("class_weight"))
         model.fit(X, task.classes[labels], weight)
-        assert (fit.C[0], fit.gamma) == (model.C_, model.gamma_)
-        np.testing.assert_array_equal(task.predict(fit.outputs(new, HERE)), model.predict(new))
+        assert (fit.expansion.C[0], fit.state.gamma) == (model.C_, model.gamma_)
+        np.testing.assert_array_equal(task.predict(fit.outputs({"none": new})), model.predict(new))
         held = fit.calibration.out_of_fold(fit, HERE)
         np.testing.assert_array_equal(held.labels, labels[[*range(30, 60), *range(20)]])
 
@@ -190,5 +190,6 @@ def test_error_bars_do_not_factorise_twice(monkeypatch):
 
 def test_a_record_can_be_read_and_changed_by_others():
     fit = LSSVR(2.0, gamma=0.5).fit(X, y).record_
-    cut = replace(fit, coef=2.0 * fit.coef, intercept=2.0 * fit.intercept)
-    np.testing.assert_allclose(cut.outputs(new, HERE), 2.0 * fit.outputs(new, HERE))
+    one = fit.expansion
+    twice = fit.solved(coef=2.0 * one.coef, intercept=2.0 * one.intercept)
+    np.testing.assert_allclose(twice.outputs({"none": new}), 2.0 * fit.outputs({"none": new}))

@@ -17,10 +17,11 @@ from lssvm.fitting import (
 from lssvm.fitting.problem import deal, sample_rows
 from lssvm.fitting.stacking import fit_stack
 from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_idle, worth_fitting
-from lssvm.fitting.table_prototypes import expansion
 from lssvm.fitting.table_work import Candidate, Clock, Work
 from lssvm.kernels import Metric
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
+from lssvm.kernels.radial import KERNEL_OF
 from lssvm.kernels.warp import Warp
 from lssvm.local import HostLeaves, Rows, Setting, fit_leaf, grow_tree
 
@@ -68,20 +69,20 @@ def test_small_data_are_learned_and_judged_honestly():
     f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2
     shown = fit.outputs(both(X))[:, 0]
     assert np.corrcoef(shown, f)[0, 1] > 0.95
-    held = np.mean((fit.held_out - train.Y) ** 2)
+    held = np.mean((fit.state.held_out - train.Y) ** 2)
     assert 0.005 < held < 0.3
-    assert len(fit.trials) >= 6
+    assert len(fit.tuning.trials) >= 6
 
 
 def test_large_data_go_into_parts():
     train = problem(2600, classes=True)
     fit = fit_table(train, LARGE, Clock(), quiet)
-    assert fit.leaf_size == 300
+    assert fit.state.leaf_size == 300
     for member in fit.members:
-        assert len(member.model.leaves) >= 9
-    known = np.isfinite(fit.held_out).all(axis=1)
+        assert len(member.local.leaves) >= 9
+    known = np.isfinite(fit.state.held_out).all(axis=1)
     assert 300 <= known.sum() <= 2600
-    wrong = np.mean(np.sign(fit.held_out[known]) != train.Y[known])
+    wrong = np.mean(np.sign(fit.state.held_out[known]) != train.Y[known])
     assert wrong < 0.12
     fresh = problem(1000, seed=5, classes=True)
     error = np.mean(np.sign(fit.outputs(fresh.inputs)) != fresh.Y)
@@ -96,7 +97,7 @@ def test_noise_is_reported_as_noise():
         y = rng.normal(size=(130, 1))
         p = Problem(both(rng.normal(size=(130, 3))), y, np.ones(130))
         fit = fit_table(p, SMALL, Clock(), quiet)
-        ratios.append(np.mean((fit.held_out - y) ** 2) / y.var())
+        ratios.append(np.mean((fit.state.held_out - y) ** 2) / y.var())
     assert np.mean(ratios) > 0.95 and max(ratios) < 1.3
 
 
@@ -111,10 +112,10 @@ def test_every_ingredient_off_is_the_exact_model(n):
     (member,) = fit.members
     assert member.metric is IDENTITY
     rows = Rows(train.inputs["standardised"], train.Y, train.weight)
-    setting = member.model.leaves[0].setting
+    setting = member.local.leaves[0].setting
     exact = fit_leaf(rows, "sqeuclidean", setting).outputs(rows.X, "sqeuclidean")
     np.testing.assert_allclose(fit.outputs(train.inputs), member.weight * exact, atol=1e-10)
-    assert member.model.leaves[0].fit.coef.dtype == np.float64
+    assert member.local.leaves[0].fit.coef.dtype == np.float64
 
 
 def test_same_seed_same_model_whatever_the_number_of_threads():
@@ -172,9 +173,9 @@ QUICK = {
 
 def assert_valid(fit, p):
     assert fit.members and np.isfinite(fit.outputs(p.inputs)).all()
-    assert fit.held_out.shape == p.Y.shape and np.isfinite(fit.held_out).any()
-    assert {t.stage for t in fit.trials} <= {"screening", "metric", "all rows"}
-    names = [(t.configuration, t.rounds) for t in fit.trials]
+    assert fit.state.held_out.shape == p.Y.shape and np.isfinite(fit.state.held_out).any()
+    assert {t.stage for t in fit.tuning.trials} <= {"screening", "metric", "all rows"}
+    names = [(str(t), t.rounds) for t in fit.tuning.trials]
     assert len(names) == len(set(names))
 
 
@@ -188,7 +189,7 @@ def test_a_time_limit_at_every_stage_leaves_a_valid_model(size):
     for limit in np.unique(np.geomspace(1, 5 * ticking.calls, 14).astype(int)):
         fit = fit_table(p, ask, Clock(float(limit), Ticking()), quiet)
         assert_valid(fit, p)
-        seen.add((len(fit.trials), max(t.rounds for t in fit.trials)))
+        seen.add((len(fit.tuning.trials), max(t.rounds for t in fit.tuning.trials)))
     assert len(seen) > 2  # some stages were cut
 
 
@@ -204,7 +205,7 @@ def test_an_interrupt_at_every_stage_leaves_a_valid_model_or_none(size):
         if isinstance(caught.value, Interrupted):
             kept += 1
             assert_valid(caught.value.fit, p)
-            assert caught.value.fit.interrupted
+            assert caught.value.fit.state.interrupted
     assert 0 < kept < 14
 
 
@@ -215,7 +216,7 @@ def test_who_listens_may_stop_at_every_step(size, threads):
     ask = replace(ask, engine=HostLeaves(threads))
     events = []
     whole = fit_table(p, ask, Clock(), events.append)
-    assert not whole.interrupted and events[-1]["stage"] == "done"
+    assert not whole.state.interrupted and events[-1]["stage"] == "done"
     assert {e["stage"] for e in events} == {"screening", "metric", "all rows", "done"}
     losses = [e["best_loss"] for e in events if e["best_loss"] is not None]
     assert losses == sorted(losses, reverse=True) and len(losses) > 3
@@ -228,7 +229,7 @@ def test_who_listens_may_stop_at_every_step(size, threads):
                 raise Stopped
 
         fit = fit_table(p, ask, Clock(), stopping)
-        assert fit.interrupted and said[-1]["stage"] == "interrupted"
+        assert fit.state.interrupted and said[-1]["stage"] == "interrupted"
         assert_valid(fit, p)
 
 
@@ -242,7 +243,7 @@ def test_rows_that_made_a_metric_do_not_judge_an_interrupted_fit():
         except Interrupted as caught:
             fit = caught.fit
             if any(m.rounds for m in fit.members):
-                assert np.isnan(fit.held_out).any()
+                assert np.isnan(fit.state.held_out).any()
         except KeyboardInterrupt:
             break
 
@@ -272,7 +273,7 @@ def test_a_scorer_chooses_what_is_stacked():
     best, worst = (
         fit_table(p, ask, Clock(), quiet, scorer(p)) for scorer in (ByAbsoluteErrors, Contrary)
     )
-    error = [np.mean(np.abs(f.held_out - p.Y)) for f in (best, worst)]
+    error = [np.mean(np.abs(f.state.held_out - p.Y)) for f in (best, worst)]
     assert error[0] < 0.8 * error[1]
     assert len(worst.members) <= 2 and len(best.members) <= 2
 
@@ -282,7 +283,10 @@ def test_fast_fits_at_most_two_configurations():
         p = problem(n)
         ask = TableSettings.preset("fast", screened=200, rounds=0)
         fit = fit_table(p, ask, Clock(), quiet)
-        assert sum(t.stage == "all rows" for t in fit.trials) <= 2 and len(fit.trials) == 6
+        assert (
+            sum(t.stage == "all rows" for t in fit.tuning.trials) <= 2
+            and len(fit.tuning.trials) == 6
+        )
 
 
 ROWS = 1_000_000  # that costs are counted for
@@ -424,23 +428,24 @@ def test_the_same_seed_takes_the_same_steps():
     settings = replace(LARGE, leaf_size=None, rounds=1, gain=0.02, **few)
     p = problem(2600)
     fits = [fit_table(p, replace(settings, seed=s), Clock(), quiet) for s in (3, 3, 4)]
-    steps = [[(s.what, s.gain, s.cost, s.taken) for s in fit.spent] for fit in fits]
+    steps = [[(s.what, s.gain, s.cost, s.taken) for s in fit.tuning.steps] for fit in fits]
     assert repr(steps[0]) == repr(steps[1]) != repr(steps[2])
     outputs = [fit.outputs(p.inputs) for fit in fits]
     np.testing.assert_array_equal(outputs[0], outputs[1])
     assert np.abs(outputs[0] - outputs[2]).max() > 0.0
-    stages = {step.stage for step in fits[0].spent}
+    stages = {step.stage for step in fits[0].tuning.steps}
     assert stages >= {"screening", "metric", "leaf size", "all rows"}
 
 
 def test_members_with_a_metric_and_with_a_warp_are_told_apart():
     """Prototypes of one are not those of the other, though configuration and rounds are equal."""
     leaf = fit_leaf(Rows(np.ones((2, 1)), np.ones((2, 1)), np.ones(2)), "euclidean", Setting(1, 1))
-    model = expansion("euclidean", leaf.rows.X, leaf.fit.coef, np.zeros(1), leaf.setting, 0.0)
+    kernel = KERNEL_OF["euclidean"](leaf.setting.gamma)
+    model = Expansion(kernel, leaf.rows.X, leaf.fit.coef, np.zeros(1), np.ones(1))
     knots = np.array([[0.0, 1.0]])
     metric, warp = Metric(np.ones(1)), Metric(None, Warp(knots, 2.0 * knots))
-    a, b = (Member(RBF, model, one, 2) for one in (metric, warp))
-    assert a.is_of(a) and a.is_of(replace(a, beside=True)) and not a.is_of(b)
+    a, b = (Member(model, None, "standardised", one, 2) for one in (metric, warp))
+    assert a.is_of(a) and a.is_of(replace(a, weight=0.5)) and not a.is_of(b)
 
 
 def test_samples_and_folds_keep_classes_and_groups():

@@ -1,4 +1,4 @@
-"""Prototypes beside exact parts: against the formula, against refits, and through all that a model
+"""A global model of prototypes: against the formula, against refits, and through all that a model
 for tables can do."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,13 @@ from sklearn.base import clone
 import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
+from lssvm.backends.host import Host
 from lssvm.cli.checking import nearest_of
 from lssvm.fitting import Member
-from lssvm.fitting.table_prototypes import fit_beside, moments_of, rows_of
+from lssvm.fitting.table_prototypes import fit_global, moments_of, rows_of
 from lssvm.fitting.table_work import Candidate, Work
-from lssvm.kernels import RBF, Laplacian
+from lssvm.kernels import RBF, Laplacian, Polynomial
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import HostLeaves, LocalModel, Rows
 from lssvm.solvers.moments import Moments, accumulate
@@ -45,9 +48,13 @@ def regressor() -> LSSVMRegressor:
     return model.fit(X, y)
 
 
-def beside(model: LSSVMRegressor | LSSVMClassifier) -> Member:
-    (found,) = [m for m in model.record_.members if m.beside]
+def global_of(model: LSSVMRegressor | LSSVMClassifier) -> Member:
+    (found,) = [m for m in model.record_.members if not m.in_leaves]
     return found
+
+
+def outputs_of(member: Member, X: np.ndarray) -> np.ndarray:
+    return member.evaluate(X, Host())
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1e-3])
@@ -81,12 +88,12 @@ def test_shifted_moments_give_the_same_function() -> None:
 
 def test_prototypes_are_used_where_they_help(regressor: LSSVMRegressor) -> None:
     X, y = additive(2000, 1)
-    found = beside(regressor)
+    found = global_of(regressor)
     assert found.weight > 0.1
     assert "prototypes of all of them" in regressor.summary_
     assert "prototypes" in regressor.configurations_["stage"]
     alone = clone(regressor).set_params(n_prototypes=0).fit(*additive(4400, 0))
-    assert not any(m.beside for m in alone.record_.members)
+    assert not any(not m.in_leaves for m in alone.record_.members)
     assert regressor.score(X, y) > alone.score(X, y)
     assert regressor.best_score_ == pytest.approx(regressor.score(X, y), abs=0.03)
 
@@ -96,10 +103,10 @@ def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -
     seen = []
 
     def watched(work: Work, candidate: Candidate, parts: LocalModel, size: int, gamma: float):
-        seen.append((work, *(found := fit_beside(work, candidate, parts, size, gamma))))
+        seen.append((work, *(found := fit_global(work, candidate, parts, size, gamma))))
         return found
 
-    monkeypatch.setattr("lssvm.fitting.table_prototypes.fit_beside", watched)
+    monkeypatch.setattr("lssvm.fitting.table_prototypes.fit_global", watched)
     X, y = additive(2600, 12)
     LSSVMRegressor(
         "fast",
@@ -111,8 +118,7 @@ def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -
     ).fit(X, y, sample_weight=np.random.default_rng(0).uniform(0.5, 2.0, len(X)))
     ((work, found, model, outputs),) = seen
     rows = work.problem.rows("standardised", found.metric)
-    (leaf,) = model.leaves
-    kernel, Z = found.configuration.make_kernel(found.setting.gamma), leaf.rows.X
+    kernel, Z = model.kernel, model.basis
     assert np.array_equal(np.unique(work.folds), np.arange(5))
     for v in range(5):
         train, test = (rows.take(np.flatnonzero(at)) for at in (work.folds != v, work.folds == v))
@@ -128,32 +134,30 @@ def test_held_out_outputs_are_those_of_refits(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_coefficients_are_those_of_all_rows(regressor: LSSVMRegressor) -> None:
-    found = beside(regressor)
-    leaf = found.model.leaves[0]
-    (parts,) = regressor.record_.in_parts
-    rows, positions = rows_of(parts.model)
+    found = global_of(regressor)
+    kernel, Z, C = found.expansion.kernel, found.expansion.basis, found.expansion.C[0]
+    (exact,) = regressor.record_.local_members
+    rows, positions = rows_of(exact.local)
     assert np.array_equal(np.sort(positions), np.arange(len(rows.X)))
-    kernel = found.configuration.make_kernel(leaf.setting.gamma)
-    moments = Moments.of(kernel(rows.X, leaf.rows.X), rows.Y, rows.weight)
-    coef, b = solve_on_prototypes(moments, kernel(leaf.rows.X, leaf.rows.X), leaf.setting.C)
-    close(kernel(rows.X, leaf.rows.X) @ coef + b, found.model.outputs(rows.X), atol=1e-6)
+    moments = Moments.of(kernel(rows.X, Z), rows.Y, rows.weight)
+    coef, b = solve_on_prototypes(moments, kernel(Z, Z), C)
+    close(kernel(rows.X, Z) @ coef + b, outputs_of(found, rows.X), atol=1e-6)
 
 
 def test_learning_and_forgetting_are_exact(regressor: LSSVMRegressor) -> None:
     X, y = additive(60, 2)
     before = regressor.predict(X)
     model = deepcopy(regressor).partial_fit(X, y)
-    found = beside(model)
-    assert found.moments is not None
-    assert found.moments.n == 4460
-    leaf = found.model.leaves[0]
-    (parts,) = model.record_.in_parts
-    rows, _ = rows_of(parts.model)
+    found = global_of(model)
+    assert model.record_.state.moments is not None
+    assert model.record_.state.moments.n == 4460
+    kernel, Z, C = found.expansion.kernel, found.expansion.basis, found.expansion.C[0]
+    (exact,) = model.record_.local_members
+    rows, _ = rows_of(exact.local)
     assert len(rows.X) == 4460
-    kernel = found.configuration.make_kernel(leaf.setting.gamma)
-    moments = Moments.of(kernel(rows.X, leaf.rows.X), rows.Y, rows.weight)
-    coef, b = solve_on_prototypes(moments, kernel(leaf.rows.X, leaf.rows.X), leaf.setting.C)
-    close(kernel(rows.X, leaf.rows.X) @ coef + b, found.model.outputs(rows.X), atol=1e-6)
+    moments = Moments.of(kernel(rows.X, Z), rows.Y, rows.weight)
+    coef, b = solve_on_prototypes(moments, kernel(Z, Z), C)
+    close(kernel(rows.X, Z) @ coef + b, outputs_of(found, rows.X), atol=1e-6)
     assert np.abs(model.predict(X) - before).max() > 1e-3
     close(model.forget(X, y).predict(X), before, atol=1e-6)
 
@@ -191,7 +195,7 @@ def test_explanations_add_up(regressor: LSSVMRegressor) -> None:
 def test_small_models_follow_the_parts(regressor: LSSVMRegressor) -> None:
     X, y = additive(1000, 6)
     small = regressor.compress(60)
-    assert not any(m.beside for m in small.record_.members)
+    assert [m.n_basis for m in small.record_.members] == [60]
     assert small.score(X, y) > regressor.score(X, y) - 0.05
 
 
@@ -199,11 +203,12 @@ def test_parts_without_weight_stay_for_their_rows(regressor: LSSVMRegressor) -> 
     """A stack may give prototypes all of the weight: what needs rows still has them."""
     X, y = additive(40, 7)
     fit = regressor.record_
-    members = tuple(replace(m, weight=float(m.beside)) for m in fit.members)
+    members = tuple(replace(m, weight=float(not m.in_leaves)) for m in fit.members)
     model = deepcopy(regressor)
     model._publish(replace(fit, members=members))
-    values = model.record_.outputs(model._prepare(X))
-    close(values, beside(model).model.outputs(beside(model).mapped(model._prepare(X))), atol=1e-12)
+    found, features = global_of(model), model._inputs(X).features(model.record_)
+    values = model.record_.outputs(features) - model.record_.offset
+    close(values, outputs_of(found, found.mapped(features)), atol=1e-12)
     assert np.isfinite(model.predict_interval(X)).all()
     assert np.isfinite(model.compress(20).predict(X)).all()
     assert np.isfinite(model.partial_fit(X, y).predict(X)).all()
@@ -214,7 +219,7 @@ def test_a_number_of_prototypes_may_be_asked_for() -> None:
     model = LSSVMClassifier(
         "fast", leaf_size=300, kernel="laplacian", scaling="standardised", n_prototypes=300
     ).fit(X, np.where(y > 0, "high", "low"))
-    assert len(beside(model).model.leaves[0].rows.X) == 300
+    assert global_of(model).n_basis == 300
     one = LSSVMRegressor(kernel="rbf", scaling="standardised", n_prototypes=300).fit(
         X[:200], y[:200]
     )
@@ -275,13 +280,12 @@ def test_a_mean_of_kernel_values_may_differ_in_its_last_digit(small: Small) -> N
     X, y, model = small
     wanted = deepcopy(model).partial_fit(X[:5] + 0.1, y[:5])
     fit = wanted.record_
-    moments = beside(wanted).moments
+    moments = fit.state.moments
     assert moments is not None
     assert moments.shift is not None
     other = moments.shifted(np.nextafter(moments.shift, 2.0))
-    members = tuple(replace(m, moments=other) if m.beside else m for m in fit.members)
     changed = deepcopy(wanted)
-    changed._publish(replace(fit, members=members))
+    changed._publish(replace(fit, state=replace(fit.state, moments=other)))
     for one in (wanted, changed):
         one.partial_fit(X[5:9] + 0.1, y[5:9])
     close(changed.predict(X[:50]), wanted.predict(X[:50]), atol=1e-9)
@@ -292,7 +296,7 @@ def test_copies_of_rows_can_be_forgotten_and_saved(small: Small, tmp_path: Path)
     copies = (np.tile(X, (3, 1)), np.tile(y, 3))
     changed = clone(model).fit(*copies)
     changed.forget(np.tile(X, (2, 1)), np.tile(y, 2))
-    moments = beside(changed).moments
+    moments = changed.record_.state.moments
     assert moments is not None
     assert moments.n == len(X)
     lssvm.save(changed, tmp_path / "m", keep="all")
@@ -305,8 +309,8 @@ def test_an_empty_fold_is_no_judge(small: Small, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("lssvm.fitting.table.deal", lambda problem, n_folds, random: 1 + dealt)
     groups = np.arange(len(X)) % 10
     dealt = groups % 4
-    found = beside(clone(model).fit(X, y, groups=groups))
-    assert 0.0 < found.model.leaves[0].error < 1.0
+    found = global_of(clone(model).fit(X, y, groups=groups))
+    assert 0.0 < found.error < 1.0
 
 
 def test_a_system_without_a_solution_is_an_error() -> None:
@@ -322,56 +326,57 @@ def tampered(model: LSSVMRegressor, change: Callable[[Member], Member]) -> LSSVM
     return found
 
 
-def of_sums(**changes: Callable[[Moments], object]) -> Callable[[Member], Member]:
-    def change(member: Member) -> Member:
-        if (moments := member.moments) is None:
-            return member
-        new = {name: make(moments) for name, make in changes.items()}
-        return replace(member, moments=replace(moments, **new))
-
-    return change
+def with_sums(model: LSSVMRegressor, change: Callable[[Moments], Moments]) -> LSSVMRegressor:
+    """Return the model with other moments, as a file may describe them."""
+    found, fit = deepcopy(model), model.record_
+    found.record_ = replace(fit, state=replace(fit.state, moments=change(fit.state.moments)))
+    return found
 
 
-def in_two_trees(member: Member) -> Member:
-    model = member.model
-    return (
-        replace(member, model=replace(model, partitions=model.partitions * 2))
-        if member.beside
-        else member
-    )
+def of_global(**changes: Any) -> Callable[[Member], Member]:
+    return lambda m: m if m.in_leaves else replace(m, **changes)
 
 
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        (lambda m: replace(m, weight=0.0), "no configuration with a weight"),
-        (in_two_trees, "prototypes are in several leaves"),
-        (lambda m: replace(m, beside=True, moments=None), "prototypes are in several leaves"),
-        (lambda m: replace(m, beside=False), r"Y has shape \(0, 1\)"),
-        (lambda m: replace(m, beside=False, moments=None), r"Y has shape \(0, 1\)"),
-        (lambda m: replace(m, rounds=m.rounds + m.beside), "prototypes without the leaves"),
-        (lambda m: replace(m, metric=IDENTITY) if m.beside else m, "have another metric"),
-        (of_sums(weight=lambda s: 0.0), "no sums of kernel values"),
-        (of_sums(border=lambda s: 1e200 * s.border), "no sums of kernel values"),
-        (of_sums(gram=lambda s: 1e200 * s.gram), "no sums of kernel values"),
-        (of_sums(shift=lambda s: 1e200 * s.shift), "shift is out of range"),
-        (of_sums(n=lambda s: -1), "n is out of range"),
-        (lambda m: replace(m, moments=m.moments and m.moments.prefix(9)), "gram has shape"),
-        (lambda m: replace(m, moments=m.moments and m.moments.outputs([])), "cross"),
-    ],
-)
+def of_expansion(change: Callable[[Expansion], Expansion]) -> Callable[[Member], Member]:
+    return lambda m: m if m.in_leaves else replace(m, model=change(m.expansion))
+
+
+MEMBERS = [
+    (lambda m: replace(m, weight=0.0), "no member with a weight"),
+    (of_global(rounds=9), "prototypes have no leaves"),
+    (of_global(metric=IDENTITY), "have another metric"),
+    (of_global(error=float("nan")), "the error of prototypes is missing"),
+    (of_global(error=-1.0), "error is out of range"),
+    (of_global(outputs=np.arange(1)), "serves some outputs alone"),
+    (of_expansion(lambda e: replace(e, kernel=Polynomial(gamma=0.1))), "kernel|leaves"),
+    (of_expansion(lambda e: replace(e, coef=e.coef[1:])), "has shape"),
+    (of_expansion(lambda e: replace(e, C=0.0 * e.C)), "C is out of range"),
+]
+SUMS = [
+    (lambda s: replace(s, weight=0.0), "no sums of kernel values"),
+    (lambda s: replace(s, border=1e200 * s.border), "no sums of kernel values"),
+    (lambda s: replace(s, gram=1e200 * s.gram), "no sums of kernel values"),
+    (lambda s: replace(s, shift=1e200 * s.shift), "shift is out of range"),
+    (lambda s: replace(s, n=-1), "n is out of range"),
+    (lambda s: s.prefix(9), "gram has shape"),
+    (lambda s: s.outputs([]), "cross"),
+]
+
+
+@pytest.mark.parametrize(("change", "match"), [*MEMBERS, *SUMS])
 def test_files_that_do_not_fit_together_are_refused(
-    small: Small, tmp_path: Path, change: Callable[[Member], Member], match: str
+    small: Small, tmp_path: Path, change: Callable[..., Any], match: str
 ) -> None:
     X, y, model = small
     changed = deepcopy(model).partial_fit(X[:2] + 0.1, y[:2])
-    lssvm.save(tampered(changed, change), tmp_path / "m", keep="all")
+    change_model = with_sums if (change, match) in SUMS else tampered
+    lssvm.save(change_model(changed, change), tmp_path / "m", keep="all")
     with pytest.raises(lssvm.ModelFileError, match=match):
         lssvm.load(tmp_path / "m")
 
 
 def all_weight(model: LSSVMRegressor, to_prototypes: bool) -> LSSVMRegressor:
-    return tampered(model, lambda m: replace(m, weight=float(m.beside == to_prototypes)))
+    return tampered(model, lambda m: replace(m, weight=float(m.in_leaves != to_prototypes)))
 
 
 def test_explanations_of_prototypes_alone_are_exact(small: Small) -> None:

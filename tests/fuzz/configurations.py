@@ -44,7 +44,6 @@ from lssvm import (
     scan,
 )
 from lssvm._core.errors import ConvergenceWarning, LSSVMError, NumericalWarning, ScaleWarning
-from lssvm.backends.host import Host
 from lssvm.codes import Coding
 from lssvm.kernels import RBF, Matern, Polynomial
 from lssvm.reductions import FixedSizeL0, Prune
@@ -501,7 +500,7 @@ def outputs_of(found: dict[str, np.ndarray]) -> np.ndarray:
 def before_votes(model: Any, X: Any, found: dict[str, np.ndarray]) -> np.ndarray:
     """Return outputs that do not jump where the sum of what cancels out is rounding."""
     if isinstance(model, (LSSVC, FixedSizeLSSVC, GreedyLSSVC)):
-        return np.asarray(model.record_.outputs(X, Host(2**30, 1)))
+        return np.asarray(model.record_.outputs({"none": X}))
     return outputs_of(found)
 
 
@@ -532,7 +531,7 @@ def kernel_bound(model: Any) -> float:
     vectors = getattr(model, "support_vectors_", None)
     if getattr(model, "kernel", "rbf") not in ("linear", "poly") or vectors is None:
         return 1.0
-    return max(1.0, float(np.max(np.abs(model.record_.kernel(vectors, vectors)))))
+    return max(1.0, float(np.max(np.abs(model.record_.expansion.kernel(vectors, vectors)))))
 
 
 def check_file(case: Case, model: Any, X: Any, folder: str) -> None:

@@ -194,6 +194,13 @@ SERIES_MODELS: dict[str, Callable[[], Any]] = {
         n_origins=3,
         n_paths=4,
     ).fit([SERIES[:50], SERIES[40:]]),
+    "series table": lambda: NARX(
+        LSSVMRegressor("fast", kernel="rbf", metric=None, n_jobs=1),
+        lags=3,
+        horizon=4,
+        n_origins=3,
+        n_paths=4,
+    ).fit(SERIES),
     "series greedy": lambda: NARX(
         GreedyLSSVR(C=10.0, max_support=6), lags=3, horizon=4, n_origins=3, n_paths=4
     ).fit(SERIES),
@@ -238,6 +245,6 @@ def new_rows(model: Any) -> Any:
         return NEW_TABLE
     if getattr(model, "kernel", None) == "precomputed":
         return RBF(0.5)(NEW, X)
-    if sparse.issparse(model.record_.basis):
+    if sparse.issparse(getattr(model.record_.main.model, "basis", None)):
         return sparse.csr_matrix(NEW)
     return NEW

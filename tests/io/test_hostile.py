@@ -287,7 +287,9 @@ def test_whole_numbers_of_more_than_64_bits_are_refused(place, number, tmp_path)
             if pair[0] == place:
                 pair[1] = number if place == "n_jobs" else {"dict": [[0, number]]}
     else:
-        (model if place == "n_features" else model["record"]["fields"])[place] = number
+        fit = model["record"]["fields"]
+        places = {"n_features": model, "iterations": fit["state"]["fields"]}
+        places.get(place, fit)[place] = number
     (tmp_path / "m").write_bytes(sealed(header, arrays))
     with pytest.raises(lssvm.ModelFileError, match="more than 64 bits"):
         load(tmp_path / "m")
@@ -342,7 +344,7 @@ def test_a_string_in_the_place_of_a_number_makes_no_product(tmp_path):
 def test_numbers_that_are_not_finite_are_refused(tmp_path):
     header, arrays = parts(stored("fixed", tmp_path / "m"))
     for odd in (np.nan, np.inf):
-        arrays["coef"][0, 0] = odd
+        arrays["members.0.coef"][0, 0] = odd
         (tmp_path / "m").write_bytes(sealed(header, arrays))
         with pytest.raises(lssvm.ModelFileError, match="coef holds NaN or infinity"):
             load(tmp_path / "m")
@@ -350,7 +352,7 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path):
 
 def test_what_lapack_reads_is_float64(tmp_path):
     """The file that corrupted memory: LAPACK took a map of float32 for one of float64."""
-    for name in ("details.map.T", "details.moments.0.gram"):
+    for name in ("state.map.T", "state.moments.0.gram"):
         header, arrays = parts(stored("fixed regressor", tmp_path / "m", "all"))
         arrays[name] = arrays[name].astype(np.float32)
         (tmp_path / "m").write_bytes(sealed(header, arrays))
@@ -361,12 +363,24 @@ def test_what_lapack_reads_is_float64(tmp_path):
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_every_strange_value_in_every_place_of_one_file(value, tmp_path):
     header, arrays = parts(stored("fixed", tmp_path / "m", "support"))
+    member = ("members", "tuple", 0, "fields")
+    places = ((), ("state", "fields"), member, (*member, "model", "fields"))
+    count = 0
+    for way in places:
+        for name in inside(header, way):
+            changed = copy.deepcopy(header)
+            inside(changed, way)[name] = value
+            tries(tmp_path / "m", sealed(changed, arrays))
+            count += 1
+    assert count > 35
+
+
+def inside(header, way):
+    """Return the fields of a record below that of the fit."""
     fields = header["model"]["fields"]["record"]["fields"]
-    for name in fields:
-        changed = copy.deepcopy(header)
-        changed["model"]["fields"]["record"]["fields"][name] = value
-        tries(tmp_path / "m", sealed(changed, arrays))
-    assert len(fields) > 15
+    for key in way:
+        fields = fields[key]
+    return fields
 
 
 def test_a_safetensors_file_of_something_else_is_refused(tmp_path):

@@ -122,7 +122,7 @@ def test_the_header_of_a_file_of_an_older_format_is_read(file: str) -> None:
 
 def test_records_and_fields_are_renamed_and_converted_from_step_to_step() -> None:
     first = older.Step(
-        {"Old": "New"}, {"Old": {"a": "b"}}, {"Old": lambda fields: {**fields, "c": 2}}
+        {"Old": "New"}, {"Old": {"a": "b"}}, {"Old": lambda fields, _: {**fields, "c": 2}}
     )
     old = {"record": "Old", "fields": {"a": {"record": "Old", "fields": {"a": {"array": "a"}}}}}
     inner = {"record": "New", "fields": {"b": {"array": "a"}, "c": 2}}

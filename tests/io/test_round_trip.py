@@ -92,8 +92,7 @@ def updated(model, sign):
     model = copy.deepcopy(model)
     data = (cases.X, cases.THREE if len(getattr(model, "classes_", ())) == 3 else cases.TWO)
     if not hasattr(model, "classes_"):
-        table = hasattr(model, "preparations_")
-        k = len(model.shift_) if table else model.dual_coef_.shape[1]
+        k = model.record_.task.n_outputs
         data = (cases.X, cases.PAIR if k == 2 else cases.Y)
     rows = slice(10, 20)
     X, y = data[0][rows], data[1][rows]

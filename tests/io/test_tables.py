@@ -14,6 +14,7 @@ from tests.fuzz.model_files import FACTOR, SLACK, parts, sealed, taken_by
 from tests.io import cases
 from tests.io.cases import fitted
 from tests.io.test_round_trip import again, assert_same
+from tests.outputs import raw_outputs
 
 import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
@@ -69,7 +70,7 @@ def in_parts(rows, target):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lssvm.fitting.table.SMALL", 500)  # fewer rows are not split into leaves
         model.fit(some(table(rows), slice(N)), TARGETS[target][:N])
-    assert len(model.record_.members[0].model.leaves) >= 7
+    assert len(model.record_.members[0].local.leaves) >= 7
     return model
 
 
@@ -122,8 +123,8 @@ def test_rows_are_added_and_forgotten_as_before_with_all_alone(rows, target, tmp
     assert_same(answers(again(loaded, tmp_path, "all"), new), changed)
     loaded.forget(some(X, extra), y[extra])
     np.testing.assert_allclose(
-        loaded.record_.outputs(loaded._prepare(new)),
-        model.record_.outputs(model._prepare(new)),
+        raw_outputs(loaded, new),
+        raw_outputs(model, new),
         atol=1e-6,
     )
     for keep in ("prediction", "support"):
@@ -153,7 +154,7 @@ def test_a_file_holds_the_rows_of_every_configuration_and_little_else(rows, targ
         save(model, tmp_path / "m", keep=keep)
         sizes[keep] = os.path.getsize(tmp_path / "m")
     for member in model.record_.members:
-        for partition in member.model.partitions:
+        for partition in member.local.partitions:
             made += sum(leaf.rows.X.nbytes + leaf.fit.coef.nbytes for leaf in partition.leaves)
     rest = 500_000  # normal scores, levels, residuals; a few hundred bytes of JSON for each part
     assert sizes["support"] < sizes["prediction"] < sizes["all"]
@@ -201,11 +202,10 @@ def test_a_time_zone_that_is_a_file_is_not_stored(tmp_path):
     loaded = again(model, tmp_path, "prediction")
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
     record = model.record_
-    column = record.context.any_prepared.columns[0]
+    column = record.any_prepared.columns[0]
     column = replace(column, encoding=replace(column.encoding, zone="dateutil/UTC"))
-    table = replace(record.context.any_prepared, columns=(column,))
-    prepared = dict.fromkeys(record.context.prepared, table)
-    model.record_ = replace(record, context=replace(record.context, prepared=prepared))
+    table = replace(record.any_prepared, columns=(column,))
+    model.record_ = replace(record, prepared=dict.fromkeys(record.prepared, table))
     with pytest.raises(InvalidInputError, match="when have the time zone dateutil/UTC, which"):
         save(model, tmp_path / "n")
     assert os.listdir(tmp_path) == ["model.lssvm"]
@@ -239,8 +239,8 @@ def member_of(header, member=0):
     return record(header)["members"]["tuple"][member]["fields"]
 
 
-def column_of(header, number, inputs=0):
-    prepared = record(header)["context"]["fields"]["prepared"]["dict"][inputs][1]["fields"]
+def column_of(header, number, scaling=0):
+    prepared = record(header)["prepared"]["dict"][scaling][1]["fields"]
     return prepared["columns"]["tuple"][number]["fields"]
 
 
@@ -282,13 +282,13 @@ def test_a_tree_with_a_circle_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda h: record(h)["members"].update(tuple=[]), "no configuration"),
-        (lambda h: record(h).update(context=None), "context is missing"),
+        (lambda h: record(h)["members"].update(tuple=[]), "no member"),
+        (lambda h: record(h)["prepared"].update(dict=[]), "columns are not known"),
         (lambda h: record(h).update(stored="prediction"), "how much of the model"),
         (lambda h: member_of(h).update(weight=-1.0), "weight is out of range|with a weight"),
         (lambda h: member_of(h)["model"]["fields"].update(distance="x"), "distance"),
-        (lambda h: member_of(h)["configuration"]["fields"].update(kernel="x"), "kernel is of"),
-        (lambda h: member_of(h)["configuration"]["fields"].update(scaling="x"), "scaling is of"),
+        (lambda h: member_of(h).update(scaling="x"), "scaling is of"),
+        (lambda h: member_of(h).update(outputs={"array": "outputs"}), "no array"),
         (lambda h: partition_of(h)["leaves"]["tuple"].pop(), "directions has shape"),
         (lambda h: column_of(h, 0).update(name="b"), "other columns|names"),
         (lambda h: column_of(h, 0).update(kind="date"), "kind that is encoded"),
@@ -306,9 +306,9 @@ def test_a_tree_with_a_circle_is_refused(tmp_path):
         (lambda h: h["model"]["fields"].update(n_features=6), "columns"),
         (lambda h: h["model"]["fields"].update(kind="LSSVMRegressor"), "does not have"),
         (lambda h: h["model"]["fields"].update(kind="LSSVC"), "another estimator|does not have"),
-        (lambda h: record(h)["context"]["fields"].update(texts=False), "names of columns"),
-        (lambda h: record(h)["context"]["fields"].update(calibration=None), "probabilities are"),
-        (lambda h: record(h)["context"]["fields"].update(weight_scale=0.0), "weight_scale"),
+        (lambda h: record(h)["state"]["fields"].update(named=False), "names of columns"),
+        (lambda h: record(h).update(calibrated=None), "calibration is missing"),
+        (lambda h: record(h)["state"]["fields"].update(weight_scale=0.0), "weight_scale"),
     ],
     ids=range(24),
 )
@@ -339,7 +339,8 @@ def test_arrays_of_parts_are_checked(part, how, tmp_path):
 def test_squared_errors_of_leaves_have_a_row_for_every_row(tmp_path):
     """Two outputs: a transposed array has as many numbers, and intervals would fail."""
     model = copy.deepcopy(fitted("table regressor of two"))
-    model.record_ = replace(model.record_, context=replace(model.record_.context, nearby=4))
+    calibrated = replace(model.record_.calibrated, nearby=4)
+    model.record_ = replace(model.record_, calibrated=calibrated)
     save(model, tmp_path / "m")
     header, arrays = parts((tmp_path / "m").read_bytes())
     assert load(tmp_path / "m").predict_interval(cases.NEW_MIXED).shape == (3, 2, 2)
@@ -359,7 +360,7 @@ def test_no_matrix_is_made_of_many_features_when_a_file_is_loaded(tmp_path):
     """The metric of d features is d x d numbers: made when asked for, not by every file."""
     header, arrays = stored("table", tmp_path / "m", "prediction")
     d = 9000
-    prepared = record(header)["context"]["fields"]["prepared"]["dict"]
+    prepared = record(header)["prepared"]["dict"]
     for number, (_, one) in enumerate(prepared):
         arrays |= {f"v{number}": np.zeros((1, d)), f"w{number}": np.zeros(d)}
         levels = {

@@ -86,7 +86,7 @@ def test_gamma_of_the_estimator_reaches_the_kernel_inside(tmp_path):
     assert has_gamma(open_kernel) and not has_gamma(Trend(Linear()))
     assert make_kernel(open_kernel, gamma=0.4).gamma == 0.4
     model = LSSVR("cv", gamma="cv", kernel=open_kernel, cv=5).fit(X, y)
-    assert model.record_.kernel.gamma == model.gamma_
+    assert model.record_.expansion.kernel.gamma == model.gamma_
     fixed = FixedSizeLSSVR(20, kernel=open_kernel, cv=5).fit(X, y)
     assert fixed.predict([[30.0, 0.0]])[0] > 30  # follows the trend where RBF would not
     lssvm.save(model, tmp_path / "trend.lssvm")

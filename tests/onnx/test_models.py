@@ -173,7 +173,7 @@ def test_intervals_of_weighted_rows_and_outputs_of_their_own():
 def test_outputs_with_kernels_of_their_own_come_in_their_order():
     model = LSSVR(C="cv", gamma="cv", cv=3, search=GridSearch(per_output=True))
     model.fit(X, np.column_stack([Y, np.sign(X[:, 0]), Y[:, 0]]))
-    assert len(model.record_.output_groups) > 1
+    assert len(model.record_.members) > 1
     found = run(model, NEW)["prediction"]
     np.testing.assert_allclose(found, model.predict(NEW), rtol=0, atol=1e-9)
 

@@ -28,7 +28,7 @@ def test_parts_of_two_trees(kernel):
         "fast", kernel=kernel, leaf_size=300, n_trees=2, scaling="standardised", n_jobs=1
     ).fit(X, signal)
     for member in model.record_.members:
-        assert len(member.model.partitions) == 2 and len(member.model.leaves) >= 9
+        assert len(member.local.partitions) == 2 and len(member.local.leaves) >= 9
     found = run(model, new)
     np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
     one = run(model, new[:1])  # most parts have no row
@@ -38,7 +38,7 @@ def test_parts_of_two_trees(kernel):
 def test_prototypes_beside_parts():
     model = LSSVMRegressor("fast", kernel="laplacian", leaf_size=300, n_prototypes=200, n_jobs=1)
     model.fit(X, np.abs(X).sum(axis=1))
-    assert [m.beside for m in model.record_.members].count(True) == 1
+    assert [m.in_leaves for m in model.record_.members].count(False) == 1
     found = run(model, new)
     np.testing.assert_allclose(found["prediction"][:, 0], model.predict(new), atol=1e-8)
 
@@ -66,7 +66,7 @@ def test_classes_from_every_kind_of_column(dtype, atol):
     frame, rows = rentals(), new_rows()
     labels = np.array(["low", "middle", "high"])[np.digitize(target(frame), [0.6, 1.4])]
     model = LSSVMClassifier("fast", metric=None, n_jobs=1).fit(frame, labels)
-    used = {member.configuration.scaling for member in model.record_.members}
+    used = {member.scaling for member in model.record_.members}
     given = feed(rows, dtype)
     names = {c.name for n in used for c in model.preparations_[n].prepared_.columns if c.encoding}
     found = run(model, {name: given[name] for name in names}, dtype=dtype)

@@ -420,6 +420,6 @@ def test_fold_moments_are_kept_only_where_they_are_cheap():
     cells = 4 * 30 * 30 * 8
     for budget, kept in ((cells * 25, True), (cells * 15, False)):
         model = regressor(C="cv", cv=4, memory_budget=budget).fit(X, y)
-        assert (model.record_.details.kept is not None) == kept
+        assert (model.record_.state.kept is not None) == kept
     with pytest.raises(InvalidInputError, match="raise memory_budget"):
         model.sparsity_path()

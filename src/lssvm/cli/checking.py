@@ -158,46 +158,32 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
     None where the kernel is no distance. The largest kernel value of a row with any row of the
     basis is what a prediction computes anyway.
     """
-    own = last_step(model)
-    if "configurations_" in learned(own):
-        return _nearest_of_table(model)
-    kernel, basis = own.record_.output_groups[0].kernel, own.record_.basis
-    if not isinstance(kernel, RBF | Exponential | Laplacian | Matern):
-        return None
-    basis = basis.toarray() if is_sparse(basis) else basis
-    limit = _limit(kernel, basis)
-
-    def far(given: Any) -> Any:
-        X = given
-        if "preparation_" in learned(model):
-            X = model.preparation_.transform(given)
-        elif own is not model:
-            X = model[:-1].transform(given)  # type: ignore[index]
-        return _spread(kernel, np.asarray(X, dtype=np.float64), basis) > limit
-
-    return far
-
-
-def _nearest_of_table(model: Model) -> Callable[[Any], Any]:
     own: Any = last_step(model)
-    members = own.record_.in_parts  # they keep all rows; prototypes are some of them
+    local = own.record_.local_members  # they keep all rows; prototypes are some of them
     # Quantiles end where the training rows end: only the others show what is beyond.
-    open_ones = [m for m in members if m.configuration.scaling == "standardised"]
-    member = max(open_ones or members, key=lambda one: one.weight)
-    partition, scaling = member.model.partitions[0], member.configuration.scaling
-    kernels = [member.configuration.make_kernel(leaf.setting.gamma) for leaf in partition.leaves]
-    limits = [
-        _limit(kernel, leaf.rows.X) for kernel, leaf in zip(kernels, partition.leaves, strict=True)
-    ]
+    open_ones = [one for one in local if one.scaling != "quantiles"]
+    member = max(open_ones or local, key=lambda one: one.weight)
+    leaves = member.leaves(0) if member.in_leaves else [member.expansion]
+    if not isinstance(leaves[0].kernel, RBF | Exponential | Laplacian | Matern):
+        return None
+    rows_of = [leaf.basis.toarray() if is_sparse(leaf.basis) else leaf.basis for leaf in leaves]
+    limits = [_limit(leaf.kernel, Z) for leaf, Z in zip(leaves, rows_of, strict=True)]
 
     def far(given: Any) -> Any:
         X = given if own is model else model[:-1].transform(given)  # type: ignore[index]
-        mapped = member.metric.apply(own.preparations_[scaling].transform(X))
-        parts, found = partition.tree.route(mapped), np.zeros(len(mapped), dtype=bool)
-        for part in np.unique(parts):
-            rows = np.flatnonzero(parts == part)
-            spread = _spread(kernels[part], mapped[rows], partition.leaves[part].rows.X)
-            found[rows] = spread > limits[part]
+        if "preparations_" in learned(own):
+            X = own.preparations_[member.scaling].transform(X)
+        elif "preparation_" in learned(own):
+            X = own.preparation_.transform(X)
+        mapped = member.metric.apply(np.asarray(X, dtype=np.float64))
+        leaf_of = np.zeros(len(mapped), dtype=np.intp)
+        if member.in_leaves:
+            leaf_of = member.local.partitions[0].tree.route(mapped)
+        found = np.zeros(len(mapped), dtype=bool)
+        for number in np.unique(leaf_of):
+            rows = np.flatnonzero(leaf_of == number)
+            spread = _spread(leaves[number].kernel, mapped[rows], rows_of[number])
+            found[rows] = spread > limits[number]
         return found
 
     return far

@@ -4,8 +4,7 @@ from lssvm.estimators.dual import LSSVC, LSSVR
 from lssvm.estimators.fixed_size import FixedSizeLSSVC, FixedSizeLSSVR
 from lssvm.estimators.greedy import GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.narx import NARX
-from lssvm.estimators.table_classifier import LSSVMClassifier
-from lssvm.estimators.table_regressor import LSSVMRegressor
+from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
 
 __all__ = [
     "LSSVC",

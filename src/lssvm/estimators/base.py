@@ -1,4 +1,4 @@
-"""What all estimators share: a fitted one HAS a record, and everything it says is read from it."""
+"""What all estimators share: a fitted one has a record, from which predictions are computed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ from lssvm._core.random import RandomState
 from lssvm.backends.host import Host
 from lssvm.codes import Coding
 from lssvm.data.prepare import Preparation
-from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
 from lssvm.estimators.inputs import Inputs
 from lssvm.estimators.opening import open_given
 from lssvm.explanations import Explanation
-from lssvm.fitting.record import Fit, Posteriors
+from lssvm.fitting.explaining import (
+    Columns,
+    ExplainOptions,
+    Groups,
+    explain,
+    plain_columns,
+    prepared_columns,
+)
+from lssvm.fitting.record import Features, Fit, Posteriors
 from lssvm.fitting.settings import KernelChoice, check_option, host_of
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
@@ -147,12 +154,12 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     fit_intercept: Any
     device: Any = None
     kernel: Any
-    gamma: Any
+    gamma: Any = "scale"
     memory_budget: Any
     n_jobs: int | None
     random_state: RandomState
     verbose: int
-    record_: Fit
+    record_: Fit[Any]
     dual_coef_: Any
     n_features_in_: int
     feature_names_in_: AnyArray
@@ -179,42 +186,20 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)
 
-    def _publish(self, fit: Fit, namespace_of: Array | None = None) -> Self:
+    def _publish(self, fit: Fit[Any], namespace_of: Array | None = None) -> Self:
         """Keep the record, and set what follows from it as attributes.
 
         Arrays are published in the namespace and on the device of ``namespace_of``.
         """
-        published: dict[str, Any] = {
-            "C_": fit.published_C,
-            "gamma_": fit.gamma,
-            "dual_coef_": fit.coef,
-            "intercept_": fit.intercept,
-            "support_": fit.support,
-        }
-        if not fit.kernel.name == "precomputed":
-            published["support_vectors_"] = fit.metric.unmap(fit.basis)
+        published: dict[str, Any] = {} if fit.tuning is None else fit.tuning.published()
+        published |= fit.state.published(fit)
         if isinstance(fit.task, Classes):
             published |= {"classes_": fit.task.classes, "code_": fit.task.code}
-        if fit.threshold is not None:
-            published["threshold_"] = fit.threshold
-        if fit.relevance is not None:
-            published["feature_relevance_"] = fit.relevance
         metric = self._kernel_choice().metric
         if metric is not None:
             full = isinstance(metric, str) and metric == "full"
-            published["metric_"] = fit.metric.published(fit.basis.shape[1], full=full)
-        if fit.tuning is not None:
-            published |= {
-                "cv_results_": fit.tuning.cv_results,
-                "best_score_": fit.tuning.best_score,
-                "n_evaluations_": fit.tuning.n_evaluations,
-                "tuning_result_": fit.tuning.result,
-            }
-        if fit.details is not None:
-            published |= fit.details.published(fit)
+            published["metric_"] = fit.main.metric.published(fit.main.n_features, full=full)
         for name, value in published.items():
-            if value is None and name in ("cv_results_", "tuning_result_"):
-                continue
             setattr(self, name, value if name == "classes_" else like(value, namespace_of))
         self._cache: dict[str, Any] = {}
         self.record_ = fit  # last: from here on the model is fitted
@@ -225,16 +210,19 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return open_given(self, X).inputs(method)
 
-    def _once(self, name: str, what: str, compute: Callable[[Fit], Computed]) -> Computed:
+    def _once(self, name: str, what: str, compute: Callable[[Fit[Any]], Computed]) -> Computed:
         """Return what is computed when it is first asked for, where the fit has kept enough."""
         if name not in self._cache:
             self.record_.need("prediction", what)
             self._cache[name] = compute(self.record_)
         return cast(Computed, self._cache[name])
 
-    def _outputs(self, X: Any, method: str) -> tuple[Inputs, FloatArray]:
-        rows = self._inputs(X, method)
-        return rows, np.asarray(rows.outputs(self.record_), dtype=np.float64)
+    def _columns(self, X: Any, features: Features) -> Columns:
+        """Return the columns that the features of rows belong to."""
+        rows = features["none"]
+        if hasattr(self, "preparation_"):
+            return prepared_columns(rows, self.preparation_)
+        return plain_columns(rows, getattr(self, "feature_names_in_", None))
 
     def explain(
         self,
@@ -296,15 +284,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         array([[ 3., -1.]])
         """
         sampling = (n_background, n_permutations, interactions, random_state)
-        wish = Wish(groups, *sampling, self.verbose)
-        rows = self._inputs(X, "explain").inputs(self.record_)
+        options = ExplainOptions(groups, *sampling, self.verbose)
+        rows = self._inputs(X, "explain")
+        features, against = rows.features(self.record_), None
         if background is not None:
-            background = self._inputs(background, "explain").inputs(self.record_)
-        if hasattr(self, "preparation_"):
-            columns = prepared_columns(rows, self.preparation_)
-        else:
-            columns = plain_columns(rows, getattr(self, "feature_names_in_", None))
-        return explain_fit(self.record_, rows, background, columns, wish, self._host())
+            against = self._inputs(background, "explain").features(self.record_)
+        columns, host = self._columns(X, features), self._host()
+        return explain(self.record_, features, against, columns, options, host, rows.backend)
 
 
 def _calibrates(model: KernelClassifier) -> bool:
@@ -312,9 +298,9 @@ def _calibrates(model: KernelClassifier) -> bool:
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):
-    """What classifiers say: decisions, probabilities, sets of classes."""
+    """Methods of classifiers: decisions, probabilities, sets of classes."""
 
-    multiclass: Any
+    multiclass: Any = "auto"
     class_weight: Any
     classes_: AnyArray
 
@@ -425,8 +411,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             Which classes are in the set of a row; the predicted one always is.
         """
         coverage = check_coverage(coverage)
-        self.record_.need("prediction", "Prediction sets")
         rows = self._inputs(X, "predict_set")
+        self.record_.need("prediction", "Prediction sets")
         work = partial(_class_sets, self._probabilities(), self._task, coverage)
         empty = np.empty((0, self._task.n_classes), dtype=bool)
         return rows.apply(self.record_, work, empty, "predict_set")
@@ -434,11 +420,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def _probabilities(self) -> Probabilities:
         """Return the calibration, which is computed when it is first asked for."""
 
-        def compute(fit: Fit) -> Probabilities:
+        def compute(fit: Fit[Any]) -> Probabilities:
+            assert fit.calibration is not None
             held_out = fit.calibration.out_of_fold(fit, self._host())
             method = Coding.of(self.multiclass).calibration or "auto"
             return calibrate(held_out, self._task.code, self._task.decoding, method)
 
+        known = self.record_.calibrated
+        if isinstance(known, Probabilities):
+            return known
         return self._once("probabilities", "Probabilities", compute)
 
 
@@ -460,7 +450,7 @@ def _class_sets(
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    """What regressors say: predictions, standard deviations, intervals."""
+    """Methods of regressors with a posterior: predictions, standard deviations, intervals."""
 
     @property
     def _task(self) -> Numbers:
@@ -506,20 +496,21 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         empty = np.empty(0 if task.single else (0, task.n_outputs))
         mean = rows.apply(fit, task.predict, empty, "predict")
         if return_cov:
-            features = rows.features(fit)
+            features = rows.mapped(fit)
             n = features.shape[0]
-            cov = np.empty((n, n, fit.coef.shape[1]))
+            cov = np.empty((n, n, task.n_outputs))
             for columns, posterior in self._posteriors():
                 relative = posterior.covariance(features)
                 cov[:, :, columns] = relative[:, :, None] * posterior.prior_variance
             return mean, rows.give(cov[:, :, 0] if task.single else cov)
         if return_std:
-            std = np.sqrt(self._variance(rows.features(fit), noise=False))
+            std = np.sqrt(self._variance(rows.mapped(fit), noise=False))
             return mean, rows.give(task.predict(std))
         return mean
 
     def _posteriors(self) -> Posteriors:
-        def compute(fit: Fit) -> Posteriors:
+        def compute(fit: Fit[Any]) -> Posteriors:
+            assert fit.calibration is not None
             return fit.calibration.posteriors(fit, self._host())
 
         return self._once("posteriors", "Error bars", compute)
@@ -551,10 +542,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return out
 
     def _residuals(self) -> Residuals:
-        def compute(fit: Fit) -> Residuals:
+        def compute(fit: Fit[Any]) -> Residuals:
+            assert fit.calibration is not None
             return fit.calibration.residuals(fit, self._host(), self._posteriors())
 
-        return self._once("residuals", "Intervals", compute)
+        known = self.record_.calibrated
+        return (
+            known if isinstance(known, Residuals) else self._once("residuals", "Intervals", compute)
+        )
 
     def predict_interval(self, X: Any, coverage: float = 0.95) -> Any:
         """Return intervals that contain a new observation with a given probability.
@@ -586,13 +581,23 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         ``predict(X, return_std=True)`` costs.
         """
         coverage = check_coverage(coverage)
-        rows, raw = self._outputs(X, "predict_interval")
-        scale = np.sqrt(self._variance(rows.features(self.record_), noise=True))
-        residuals = self._residuals()
-        out = np.empty((*raw.shape, 2))
-        for j in range(raw.shape[1]):
-            low, high = residuals.factor(coverage, j)
-            with np.errstate(invalid="ignore"):  # 0 times infinity
-                ends = raw[:, j, None] + scale[:, j, None] * np.array([low, high])
-            out[:, j] = np.where(np.isnan(ends), np.array([-np.inf, np.inf]), ends)
-        return rows.give(out[:, 0] if self._task.single else out)
+        rows, fit = self._inputs(X, "predict_interval"), self.record_
+        raw = np.asarray(rows.outputs(fit), dtype=np.float64)
+        spread = np.sqrt(self._variance(rows.mapped(fit), noise=True))
+        return rows.give(intervals(self._task, raw, spread, self._residuals(), coverage))
+
+
+def intervals(
+    task: Numbers, raw: FloatArray, spread: FloatArray, residuals: Residuals, coverage: float
+) -> FloatArray:
+    """Return lower and upper ends around outputs (n, k), shape (n, 2) or (n, k, 2).
+
+    ``spread`` (n, k) or (n, 1) is the local unit of the residuals.
+    """
+    factors = np.array([residuals.factor(coverage, j) for j in range(raw.shape[1])])
+    ends = []
+    for factor, far in zip(factors.T, (-np.inf, np.inf), strict=True):
+        with np.errstate(invalid="ignore"):  # 0 times infinity
+            end = raw + spread * factor
+        ends.append(task.predict(np.where(np.isnan(end), far, end)))
+    return np.stack(ends, axis=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
@@ -27,7 +26,7 @@ def _fit(
     rows, metric = map_given(rows, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))
-    estimator._publish(replace(fit, metric=metric))
+    estimator._publish(fit.with_metric(metric))
     return estimator
 
 

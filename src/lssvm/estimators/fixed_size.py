@@ -55,8 +55,8 @@ def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> M
         X, settings = _with_validation(X, settings)
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
-    fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
-    estimator._publish(fit, given.namespace_of)
+    fit = fit_fixed_size(rows, task, settings.after(metric), callback)
+    estimator._publish(fit.with_metric(metric), given.namespace_of)
     return estimator
 
 
@@ -98,7 +98,7 @@ def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -
     """Add rows to a fitted model, or remove them."""
     with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
         given, old = open_given(estimator, X, y, sample_weight), estimator.record_
-        rows = given.further_rows(old.task, callback_of(estimator), old.details.centre)
+        rows = given.further_rows(old.task, callback_of(estimator), old.state.centre)
         fit = change(old, rows, estimator._host())
         estimator.__dict__.pop("sparsity_paths_", None)
         estimator._publish(fit, estimator.dual_coef_)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any, Self, TypeVar
 
+import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ def _fit(estimator: Model, given: GivenArrays | GivenBlocks) -> Model:
     rows, task = given.in_memory(sparse=choice.accepts_sparse)
     rows, metric = map_given(rows, choice, settings.seed)
     fit = fit_greedy(rows, task, settings, callback_of(estimator))
-    estimator._publish(replace(fit, metric=metric))
+    estimator._publish(fit.with_metric(metric))
     return estimator
 
 
@@ -454,4 +454,4 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         array of shape (n,) or (n, n_outputs)
         """
         raw = self._inputs(X).outputs(self.record_)
-        return self.record_.task.predict(raw)
+        return np.asarray(self.record_.task.predict(raw))

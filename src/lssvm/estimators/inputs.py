@@ -20,7 +20,7 @@ from lssvm.data.arrow import write_table
 from lssvm.data.prepare import Preparation
 from lssvm.data.raw import CHUNK, RawBlock, plain_features
 from lssvm.data.scanning import Scan
-from lssvm.fitting.record import Fit
+from lssvm.fitting.record import Features, Fit
 from lssvm.tasks import Classes
 
 Finish = Callable[[FloatArray], Any]
@@ -30,75 +30,83 @@ Finish = Callable[[FloatArray], Any]
 class Inputs(ABC):
     """Rows without targets; how their outputs are computed, and what holds the answer."""
 
-    @abstractmethod
-    def outputs(self, fit: Fit) -> FloatArray:
-        """Return the outputs (n, k) as a NumPy array."""
+    backend: Backend
 
     @abstractmethod
-    def inputs(self, fit: Fit) -> Any:
-        """Return the features (n, d) in main memory, before the metric."""
+    def features(self, fit: Fit[Any]) -> Features:
+        """Return the features of all rows in main memory, before the metrics."""
 
     @abstractmethod
-    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+    def stream(self, fit: Fit[Any]) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
 
-    @abstractmethod
-    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
+    def outputs(self, fit: Fit[Any]) -> FloatArray:
+        """Return the outputs (n, k) as a NumPy array."""
+        blocks = list(self.stream(fit))
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def apply(self, fit: Fit[Any], finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs of all rows, in the container of the rows.
 
         ``empty`` is such an answer for no rows, ``method`` the name of what was called.
         """
+        return self.give(finish(self.outputs(fit)))
 
-    def features(self, fit: Fit) -> Any:
-        """Return the features (n, d) in main memory, after the metric."""
-        return fit.metric.map_rows(self.inputs(fit))
+    def mapped(self, fit: Fit[Any]) -> Any:
+        """Return the features (n, d) in main memory, after the metric that all members share."""
+        return fit.main.mapped(self.features(fit))
 
     def give(self, array: Any) -> Any:
         """Return an array in the library of the rows."""
         return array
 
-    def write(self, fit: Fit, finish: Finish, out: Any) -> str:
+    def write(self, fit: Fit[Any], finish: Finish, out: Any) -> str:
         """Write ``finish`` of the outputs to a file, which appears when it is complete."""
         blocks = ({"prediction": finish(raw)} for raw in self.stream(fit))
         return write_table(blocks, os.fspath(out))
-
-
-def _outputs(fit: Fit, X: Any, backend: Backend) -> FloatArray:
-    out = np.empty((int(X.shape[0]), fit.coef.shape[1]), fit.coef.dtype)
-    X = fit.metric.map_rows(X)
-    for columns, kernel, coef, intercept in fit.expansions():
-        out[:, columns] = backend.outputs(kernel, X, fit.basis, coef, intercept)
-    return out
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayInputs(Inputs):
     """Arrays of the host or of a device; answers are as ``namespace_of`` is, where given."""
 
-    X: Any
+    given: Features
     backend: Backend
     namespace_of: Array | None = None
 
-    def outputs(self, fit: Fit) -> FloatArray:
+    def outputs(self, fit: Fit[Any]) -> FloatArray:
         """Return the outputs (n, k)."""
-        return _outputs(fit, self.X, self.backend)
+        return fit.outputs(self.given, self.backend)
 
-    def inputs(self, fit: Fit) -> Any:
-        """Return the features before the metric."""
-        return on_host(self.X)
+    def features(self, fit: Fit[Any]) -> Features:
+        """Return the features before the metrics."""
+        return {scaling: on_host(X) for scaling, X in self.given.items()}
 
-    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+    def stream(self, fit: Fit[Any]) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
         raw = self.outputs(fit)
         return (raw[part] for part in slices(len(raw), CHUNK))
 
-    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
-        """Return ``finish`` of the outputs of all rows."""
-        return self.give(finish(self.outputs(fit)))
-
     def give(self, array: Any) -> Any:
         """Return an array in the namespace and on the device of the caller's rows."""
         return like(array, self.namespace_of)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockInputs(Inputs):
+    """Rows of a table that are read and prepared in blocks; answers are arrays of NumPy."""
+
+    blocks: Callable[[], Iterator[Features]]
+    backend: Backend
+
+    def features(self, fit: Fit[Any]) -> Features:
+        """Return the features before the metrics."""
+        blocks = list(self.blocks())
+        return {scaling: np.concatenate([b[scaling] for b in blocks]) for scaling in blocks[0]}
+
+    def stream(self, fit: Fit[Any]) -> Iterator[FloatArray]:
+        """Yield the outputs (b, k), block by block."""
+        return (fit.outputs(block, self.backend) for block in self.blocks())
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,35 +117,31 @@ class ScanInputs(Inputs):
     preparation: Preparation | None
     backend: Backend
 
-    def outputs(self, fit: Fit) -> FloatArray:
-        """Return the outputs (n, k)."""
-        return np.concatenate(list(self.stream(fit)))
-
-    def inputs(self, fit: Fit) -> Any:
+    def features(self, fit: Fit[Any]) -> Features:
         """Return the features before the metric, where they fit."""
-        n, d = self.data.n_rows, fit.basis.shape[1]
+        n, d = self.data.n_rows, fit.main.n_features
         require(
             8 * n * d,
             self.backend.budget,
             what=f"Keeping the features of {n} rows, as error bars need,",
             advice="Ask for them in parts of the rows, or raise memory_budget.",
         )
-        return np.concatenate([self._features(block) for block in self.data.blocks()])
+        return {"none": np.concatenate([self._features(block) for block in self.data.blocks()])}
 
-    def stream(self, fit: Fit) -> Iterator[FloatArray]:
+    def stream(self, fit: Fit[Any]) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
         return chain.from_iterable(self.data.stream(self._job(fit, _block_outputs)))
 
-    def reduce(self, fit: Fit, work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
+    def reduce(self, fit: Fit[Any], work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
         """Combine what ``work(blocks)`` returns, for blocks of rows with their outputs."""
         return self.data.reduce(self._job(fit, work), combine)
 
-    def apply(self, fit: Fit, finish: Finish, empty: AnyArray, method: str) -> Any:
+    def apply(self, fit: Fit[Any], finish: Finish, empty: AnyArray, method: str) -> Any:
         """Return ``finish`` of the outputs of all rows, as the data hold such an array."""
         work = self._job(fit, partial(_finished, finish))
         return self.data.collect(work, empty, "prediction" if method == "predict" else method)
 
-    def _job(self, fit: Fit, work: Callable[..., Any]) -> Callable[[Scan], Any]:
+    def _job(self, fit: Fit[Any], work: Callable[..., Any]) -> Callable[[Scan], Any]:
         """Return what is done with a scan or with one part of it; it may travel to a worker."""
         nothing: Any = None
         _, threads = self.data.resources(self.backend.budget, self.backend.threads)
@@ -151,17 +155,17 @@ class ScanInputs(Inputs):
             return plain_features(block)
         return np.asarray(self.preparation.transform(block))
 
-    def blocks(self, fit: Fit) -> Iterator[tuple[RawBlock, FloatArray]]:
+    def blocks(self, fit: Fit[Any]) -> Iterator[tuple[RawBlock, FloatArray]]:
         """Yield blocks of rows with their outputs (b, k), computed on all threads."""
         single: Backend = replace(self.backend, threads=1)  # type: ignore[type-var]
 
         def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
-            return block, _outputs(fit, self._features(block), single)
+            return block, fit.outputs({"none": self._features(block)}, single)
 
         return run_stream(work, self.data.blocks(), self.backend.threads)
 
 
-def _on_part(inputs: ScanInputs, fit: Fit, work: Callable[..., Any], part: Scan) -> Any:
+def _on_part(inputs: ScanInputs, fit: Fit[Any], work: Callable[..., Any], part: Scan) -> Any:
     return work(replace(inputs, data=part).blocks(fit))
 
 
@@ -173,9 +177,9 @@ def _finished(finish: Finish, blocks: Iterable[tuple[RawBlock, FloatArray]]) -> 
     return np.asarray(finish(np.concatenate([outputs for _, outputs in blocks])))
 
 
-def stripped(fit: Fit) -> Fit:
+def stripped(fit: Fit[Any]) -> Fit[Any]:
     """Return the record without what outputs do not need, to send it to workers."""
-    return replace(fit, calibration=None, tuning=None, details=None)  # type: ignore[arg-type]
+    return replace(fit, state=None, calibration=None, calibrated=None, tuning=None)
 
 
 # -- scores as sums over blocks --------------------------------------------------------------------

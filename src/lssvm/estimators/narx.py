@@ -17,8 +17,8 @@ from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import CallbackSupportMixin, callback_of, reports
 from lssvm.estimators.dual import LSSVR
-from lssvm.estimators.explaining import Groups, Wish, explain_series
 from lssvm.explanations import Explanation
+from lssvm.fitting.explaining import ExplainOptions, Groups, explain_series
 from lssvm.fitting.series import (
     Calendar,
     SeriesFit,
@@ -178,10 +178,10 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             )
         dual = regressor if isinstance(regressor, LSSVR) else None
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "estimator"}
-        ask = SeriesSettings(regressor, dual, **parameters)
+        settings = SeriesSettings(regressor, dual, **parameters)
         listed, series = is_list_of_series(y), open_series(y, X)
         calendars = _calendars(y, times, [len(one) for one in series], listed)
-        record = fit_series(series, listed, ask, callback_of(self))
+        record = fit_series(series, listed, settings, callback_of(self))
         return self._publish(replace(record, calendars=calendars))
 
     def _publish(self, record: SeriesFit) -> NARX:
@@ -442,8 +442,9 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         (('y[t-1]', 'y[t-2]'), True)
         """
         check_is_fitted(self)
-        wish = Wish(groups, n_background, n_permutations, interactions, random_state)
-        return explain_series(self.record_, self.record_.continued(y, X, history, X_history), wish)
+        sampling = (n_background, n_permutations, interactions, random_state)
+        pairs = self.record_.continued(y, X, history, X_history)
+        return explain_series(self.record_, pairs, ExplainOptions(groups, *sampling))
 
     def _dated(self, history: Any, steps: int) -> Callable[[FloatArray], Any] | None:
         """Return what makes a series of pandas of a forecast; None where it stays an array."""

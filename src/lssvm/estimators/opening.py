@@ -449,7 +449,7 @@ class Estimator(UsesResources, KernelParameters, Protocol):
 
     device: Any
     fit_intercept: Any
-    record_: Fit
+    record_: Fit[Any]
     dual_coef_: Any
     n_features_in_: int
     feature_names_in_: Any
@@ -533,7 +533,7 @@ class GivenArrays:
         self._check_namespace("partial_fit")
         if not hasattr(self.estimator, "preparation_"):
             rows, _ = self._all_rows(task, centre)
-            metric = self.estimator.record_.metric
+            metric = self.estimator.record_.main.metric
             return self._placed(mapped_rows(rows, metric), metric)
         X = self.estimator.preparation_.transform(self.data.X)
         data = scan(X, target=np.asarray(self.data.y), weight=self.data.sample_weight)
@@ -565,7 +565,8 @@ class GivenArrays:
         estimator, namespace_of = self.estimator, self.namespace_of
         backend = _backend_of(estimator, self.place)
         if namespace_of is not None:
-            return ArrayInputs(_check_on_device(estimator, namespace_of), backend, namespace_of)
+            given = _check_on_device(estimator, namespace_of)
+            return ArrayInputs({"none": given}, backend, namespace_of)
         X = self.data.on_host()[0]
         if hasattr(estimator, "preparation_"):
             named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
@@ -574,7 +575,7 @@ class GivenArrays:
             sparse = "csr" if estimator.__sklearn_tags__().input_tags.sparse else False
             layout = {"accept_sparse": sparse, "dtype": [np.float64, np.float32]}
             X = validated(estimator, X, reset=False, **layout)
-        return ArrayInputs(X, backend)
+        return ArrayInputs({"none": X}, backend)
 
     def score(self) -> float:
         """Return the accuracy of a classifier, R^2 of a regressor."""
@@ -734,7 +735,8 @@ def _further_rows(
             f"device={estimator.device!r} is not available for rows that are added from a scan, or "
             "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
         )
-    blocks, _ = _blocks(task, data, preparation, None, centre, callback, estimator.record_.metric)
+    metric = estimator.record_.main.metric
+    blocks, _ = _blocks(task, data, preparation, None, centre, callback, metric)
     return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
 
 

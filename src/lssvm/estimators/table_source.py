@@ -17,7 +17,7 @@ from lssvm.data.dataset import as_scan
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import TextColumn
 from lssvm.fitting.problem import TableBlock
-from lssvm.fitting.table_record import Scaling
+from lssvm.fitting.record import Scaling
 
 MANY = 400_000
 """Rows from which on everything but the parts is chosen by a sample."""

@@ -1,16 +1,9 @@
-"""Fits as algorithms that one reads from top to bottom, and the records that they return."""
+"""Fits as algorithms that one reads from top to bottom, and the record that they return."""
 
 from lssvm.fitting.problem import Problem
+from lssvm.fitting.record import Fit, Member, Trial
 from lssvm.fitting.table import Interrupted, fit_table
-from lssvm.fitting.table_record import (
-    KERNELS,
-    SCALINGS,
-    Configuration,
-    Member,
-    TableContext,
-    TableFit,
-    Trial,
-)
+from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration
 from lssvm.fitting.table_work import PRESETS, Scorer, TableSettings
 
 __all__ = [
@@ -18,12 +11,11 @@ __all__ = [
     "PRESETS",
     "SCALINGS",
     "Configuration",
+    "Fit",
     "Interrupted",
     "Member",
     "Problem",
     "Scorer",
-    "TableContext",
-    "TableFit",
     "TableSettings",
     "Trial",
     "fit_table",

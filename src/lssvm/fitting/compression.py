@@ -1,49 +1,59 @@
-"""A very sparse fixed-size model fitted to what a model for tables says about its rows."""
+"""A very sparse fixed-size model fitted to the outputs of a model for tables."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import InvalidInputError
+from lssvm.backends.host import Host
+from lssvm.fitting.problem import Problem
+from lssvm.fitting.record import Member
+from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table_prototypes import (
     C_GRID,
-    expansion,
     fold_moments,
-    judge_widths,
     prototypes_of,
+    score_widths,
 )
-from lssvm.fitting.table_record import Member, TableFit
+from lssvm.fitting.table_record import TableFit
+from lssvm.fitting.table_scoring import make_scorer
+from lssvm.fitting.table_work import Clock
 from lssvm.kernels import Kernel
-from lssvm.local import Rows, Setting
+from lssvm.kernels.base import Expansion
+from lssvm.kernels.radial import KERNEL_OF
+from lssvm.local import Rows
 from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
 from lssvm.reductions.l0 import L0System, l0_order
 from lssvm.solvers.moments import Moments, nystrom_map
 from lssvm.solvers.primal import primal_system
+from lssvm.tasks import Classes
 
 _WIDTHS = (0.25, 1.0)  # factors of gamma: few points want wide kernels
 _LOOKED_AT = 2000  # rows that choose configuration and width
 _MOST, _LEAST = 1000, 300  # prototypes that the reduction starts from
-_MANY = 5000  # rows from which one fold is judged, not five, and outputs are learned, not targets
+_MANY = 5000  # rows from which one fold is scored, not five, and outputs are learned, not targets
 
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """What a large model says about its rows.
+    """The rows of a large model, and its outputs for them.
 
     Attributes
     ----------
     Y : array of shape (n, k)
         Targets.
-    said : array of shape (n, k)
-        Outputs of its parts for rows that they had not seen.
+    held_out : array of shape (n, k)
+        Outputs of its leaves for rows that they had not seen.
     weight : array of shape (n,)
     inputs : list of arrays of shape (n, d)
         Mapped rows of every member.
@@ -52,54 +62,117 @@ class Teacher:
     --------
     >>> from lssvm.fitting.compression import Teacher
     >>> list(Teacher.__dataclass_fields__)
-    ['Y', 'said', 'weight', 'inputs']
+    ['Y', 'held_out', 'weight', 'inputs']
     """
 
     Y: FloatArray
-    said: FloatArray
+    held_out: FloatArray
     weight: FloatArray
     inputs: list[FloatArray]
 
     @property
     def aim(self) -> FloatArray:
         """What a small model learns, shape (n, k): outputs of many rows, targets of few."""
-        return self.Y if len(self.Y) < _MANY else self.said
+        return self.Y if len(self.Y) < _MANY else self.held_out
 
     @classmethod
     def of(cls, fit: TableFit) -> Teacher:
         """Return what the members of a fit keep."""
-        n = len(fit.held_out)
-        members = fit.in_parts
-        if not n or any(not partition.rows for m in members for partition in m.model.partitions):
+        n, k = fit.state.held_out.shape
+        members = fit.local_members
+        if not n or any(not partition.rows for m in members for partition in m.local.partitions):
             raise InvalidInputError(
-                "compress needs what the model says about its rows, which it does not know after "
-                "partial_fit or forget and for very many rows: fit anew to fewer rows and compress "
-                "that model."
+                "compress needs outputs for held-out training rows, which the model does not have "
+                "after partial_fit or forget and for very many rows: fit again to fewer rows and "
+                "compress that model."
             )
-        k = fit.held_out.shape[1]
         Y, weight = np.full((n, k), np.nan), np.zeros(n)
-        said, inputs = np.zeros((n, k)), []
+        held_out, inputs = np.zeros((n, k)), []
         share = sum(m.weight for m in fit.members) / max(sum(m.weight for m in members), 1e-12)
         for member in members:
-            partition = member.model.partitions[0]
+            partition = member.local.partitions[0]
             X = np.zeros((n, partition.leaves[0].rows.X.shape[1]))
             for leaf, rows in zip(partition.leaves, partition.rows, strict=True):
                 X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
             inputs.append(X)
-            said += share * max(member.weight, 1e-12) * member.model.leave_one_out(n)
-        said += fit.offset
-        good = np.isfinite(said).all(axis=1)
-        return cls(Y[good], said[good], weight[good], [X[good] for X in inputs])
+            held_out += share * max(member.weight, 1e-12) * member.local.leave_one_out(n)
+        if fit.offset is not None:
+            held_out += fit.offset
+        good = np.isfinite(held_out).all(axis=1)
+        return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs])
+
+
+def compress(
+    fit: TableFit, sizes: Sequence[int], scoring: Any = None, threads: int = 1
+) -> list[TableFit]:
+    """Return small models in place of a model for tables, scored and calibrated.
+
+    Parameters
+    ----------
+    fit : Fit
+        With all its rows.
+    sizes : sequence of int
+        Numbers of support vectors.
+    scoring : str, callable or None
+        As of the fit.
+    threads : int, default=1
+    """
+    fit.need("all", "A small model")
+    assert fit.tuning is not None
+    teacher, task = Teacher.of(fit), fit.task
+    classes = np.asarray(task.decide(teacher.Y)) if isinstance(task, Classes) else None
+    problem = Problem({}, teacher.Y, teacher.weight, None, classes)
+    scorer = make_scorer(problem, task, scoring)
+    loss: StackLoss = "squared" if classes is None else "log"
+    kept = sum(member.n_basis for member in fit.local_members)
+    before, found = _seconds(fit.used), []
+    for one in compress_table(fit, teacher, sizes, seed=fit.seed, threads=threads):
+        Y, weight = teacher.Y[one.rows], teacher.weight[one.rows]
+        stack = fit_stack([one.outputs], Y, weight, loss)
+        held_out = np.full(teacher.Y.shape, np.nan)
+        held_out[one.rows] = stack.outputs([one.outputs])
+        member = replace(one.member, weight=float(stack.weights[0]))
+        state = replace(fit.state, held_out=held_out, leaf_size=member.n_basis, moments=None)
+        small = replace(
+            fit,
+            members=(member,),
+            offset=stack.offset,
+            prepared={member.scaling: fit.prepared[member.scaling]},
+            state=state,
+            tuning=replace(fit.tuning, trials=()),
+        )
+        small = scorer.calibrate(small, problem, Clock())
+        assert small.tuning is not None
+        note = (
+            f"{member.n_basis} support vectors in place of {kept} kept rows ({member}): held-out "
+            f"score {small.tuning.best_score:.4g} against {fit.tuning.best_score:.4g}; 1,000 rows "
+            f"take {_seconds([member]):.2g} s against {before:.2g} s."
+        )
+        state = replace(state, held_out=held_out[:0], note=note)
+        found.append(replace(small, state=state, stored="prediction"))
+    return found
+
+
+def _seconds(members: Sequence[Member]) -> float:
+    """Return the seconds that the outputs of 1,000 rows take."""
+    total, host = 0.0, Host()
+    for member in members:
+        X = member.leaves(0)[0].basis if member.in_leaves else member.expansion.basis
+        some = X[np.arange(1000) % len(X)]
+        begin = time.perf_counter()
+        member.evaluate(some, host)
+        total += time.perf_counter() - begin
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """A compressed model and what it says about rows that it was not fitted to.
+    """A compressed model, and outputs for rows that it was not fitted to.
 
     Attributes
     ----------
     member : Member
-        One part whose rows are the support vectors.
+        An expansion on the support vectors.
     rows : int array of shape (m,)
         Of the teacher.
     outputs : array of shape (m, k)
@@ -127,7 +200,7 @@ def compress_table(
     fit : TableFit
         With all its rows.
     teacher : Teacher
-        What it says about them.
+        These rows, and its outputs for them.
     sizes : sequence of int
         Numbers of support vectors.
     seed : int, default=0
@@ -144,10 +217,10 @@ def compress_table(
     the large model best. Prototypes are pivots of a randomly pivoted Cholesky factorisation; they
     leave one after the other by the reweighting of SPFS ([Mall2014]_, algorithm 3, continued by
     `l0_order`), and the fixed-size model of what is left is solved again, with a C of its own by
-    rows that were not fitted (by models that learned from targets, to be honest). They learn the
-    out-of-sample outputs of the large model, below 5,000 rows the targets: what is said about a row
-    of few is no better than its target. O(n m^2) time and
-    O(m^2) memory for m prototypes, at most 1,000.
+    rows that were not fitted (by models that learned from targets, so that the error is not too
+    small). They learn the out-of-sample outputs of the large model, below 5,000 rows the targets,
+    than which an output of few rows is no better. O(n m^2) time and O(m^2) memory for m prototypes,
+    at most 1,000.
 
     Examples
     --------
@@ -159,7 +232,7 @@ def compress_table(
     >>> problem = Problem({"standardised": X}, np.sin(X[:, :1]), np.ones(150))
     >>> fit = fit_table(problem, TableSettings.preset("fast"), Clock(), lambda event: None)
     >>> (small,) = compress_table(fit, Teacher.of(fit), [12])
-    >>> small.member.model.leaves[0].rows.X.shape
+    >>> small.member.expansion.basis.shape
     (12, 2)
     """
     n = len(teacher.Y)
@@ -168,42 +241,41 @@ def compress_table(
     folds = random.permutation(n) % n_folds
     most = min(max(sizes), n)
     number, gamma = choose_width(fit, teacher, most, folds, random)
-    member, X = fit.in_parts[number], teacher.inputs[number]
-    kernel = member.configuration.make_kernel(gamma)
+    member, X = fit.local_members[number], teacher.inputs[number]
+    kernel = KERNEL_OF[member.local.distance](gamma)
     m = min(n, max(_LEAST, min(4 * most, max(_MOST, most))))
     Z = prototypes_of(X, m, kernel, random)
     aimed, true = (
         [fold_moments(kernel, X, Z, T, teacher.weight, folds == v, threads) for v in range(n_folds)]
         for T in (teacher.aim, teacher.Y)
     )
-    judged = range(1 if n >= _MANY else n_folds)
-    # What the large model says about other rows has met the targets of a fold: models that are
-    # judged on it learn from targets.
+    scored = range(1 if n >= _MANY else n_folds)
+    # Outputs of the large model for other rows have met the targets of a fold: models that are
+    # scored on it learn from targets.
     solved = run_blocks(
-        lambda v: Sparse.of(kernel, Z, aimed if v is None else true, v), [*judged, None], threads
+        lambda v: Sparse.of(kernel, Z, aimed if v is None else true, v), [*scored, None], threads
     )
     out = []
     for size in [min(size, len(Z)) for size in sizes]:
         errors = np.zeros(len(C_GRID))
-        shown: list[list[FloatArray]] = []
-        for v, part in zip(judged, solved, strict=False):
-            support, coef, intercept = part.along(size, C_GRID)
+        by_C: list[list[FloatArray]] = []
+        for v, sparse in zip(scored, solved, strict=False):
+            support, coef, intercept = sparse.along(size, C_GRID)
             test = np.flatnonzero(folds == v)
             K = np.asarray(kernel(X[test], Z[support]))
             values = [K @ a + b for a, b in zip(coef, intercept, strict=True)]
             weight = teacher.weight[test]
             errors += [weighted_error(teacher.Y[test], F, weight) * weight.sum() for F in values]
-            shown.append(values)
+            by_C.append(values)
         best = int(np.argmin(errors))
-        rows = np.concatenate([np.flatnonzero(folds == v) for v in judged])
-        outputs = np.concatenate([values[best] for values in shown])
+        rows = np.concatenate([np.flatnonzero(folds == v) for v in scored])
+        outputs = np.concatenate([values[best] for values in by_C])
         support, coef, intercept = solved[-1].along(size, C_GRID[[best]])
         error = float(errors[best] / teacher.weight[rows].sum())
-        setting = Setting(float(C_GRID[best]), gamma)
-        distance = member.model.distance
-        model = expansion(distance, Z[support], coef[0], intercept[0], setting, error)
-        kept = replace(member, model=model, weight=1.0)
-        out.append(Compressed(kept, rows, outputs))
+        C = np.full(teacher.Y.shape[1], C_GRID[best])
+        model = Expansion(kernel, Z[support], np.ascontiguousarray(coef[0]), intercept[0], C)
+        small = replace(member, model=model, weight=1.0, error=error)
+        out.append(Compressed(small, rows, outputs))
     return out
 
 
@@ -244,12 +316,13 @@ def choose_width(
     some = np.sort(random.choice(n, min(n, _LOOKED_AT), replace=False))
     train, test = some[folds[some] != 0], some[folds[some] == 0]
     found: list[tuple[float, int, float]] = []
-    for number, member in enumerate(fit.in_parts):
+    for number, member in enumerate(fit.local_members):
         X = teacher.inputs[number]
         learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
         tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
-        gammas = [factor * middle_setting(member.model.leaves).gamma for factor in _WIDTHS]
-        judged = judge_widths(member.configuration, gammas, learned, tested, size, random)
-        found += [(error, number, gamma) for error, gamma, _ in judged]
+        gammas = [factor * middle_setting(member.local.leaves).gamma for factor in _WIDTHS]
+        kernel = KERNEL_OF[member.local.distance]
+        scored = score_widths(kernel, gammas, learned, tested, size, random)
+        found += [(error, number, gamma) for error, gamma, _ in scored]
     _, number, gamma = min(found)
     return number, gamma

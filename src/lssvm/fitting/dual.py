@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from lssvm.data.folds import (
     observation_weight,
     restrict_folds,
 )
-from lssvm.fitting.record import Fit, OutputGroup, Posteriors, Tuning, check_finite
+from lssvm.fitting.record import Fit, KernelState, Posteriors, Tuning, check_finite
 from lssvm.fitting.settings import (
     SQUARES,
     KernelChoice,
@@ -39,6 +39,7 @@ from lssvm.fitting.settings import (
     check_option,
     is_int,
     make_folds,
+    members_of,
 )
 from lssvm.kernels import Kernel, Precomputed
 from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
@@ -59,9 +60,9 @@ from lssvm.tuning.spectral import SpectralObjective, press_folds, press_loss
 from lssvm.uncertainty import DualPosterior, OutOfFold, Residuals, scaled_residuals
 
 
-@dataclass(frozen=True, eq=False)
-class DualDetails:
-    """What only dual models tell of their fit.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DualState(KernelState):
+    """How a dual model was fitted.
 
     Attributes
     ----------
@@ -74,16 +75,20 @@ class DualDetails:
     reduction_path: list[Any]
     n_reweightings: int | None
 
-    def published(self, fit: Fit) -> dict[str, Any]:
-        """Return fitted attributes."""
-        published = {"n_iter_": fit.iterations, "solver_": fit.solver, "residual_": fit.residual}
+    def published(self, fit: Fit[Any]) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
+        found = super().published(fit)
+        found |= {"n_iter_": self.iterations, "solver_": self.solver, "residual_": self.residual}
         if self.n_reweightings is not None:
-            published["n_reweightings_"] = self.n_reweightings
-        return published | {"reduction_path_": self.reduction_path}
+            found["n_reweightings_"] = self.n_reweightings
+        return found | {"reduction_path_": self.reduction_path}
 
-    def reduced(self, form: str, fit: Fit) -> DualDetails:
+    def reduced(self, form: str, fit: DualFit) -> DualState:
         """Return what a file of this form keeps."""
         return replace(self, reduction_path=[])
+
+
+DualFit: TypeAlias = Fit[DualState]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +162,16 @@ class DualCalibrationData:
     def _without_rows(self, held_out: FloatArray | None) -> DualCalibrationData:
         return replace(self, parts=[], X=self.X[:0], Y=self.Y[:0], held_out=held_out)
 
-    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
+    def out_of_fold(self, fit: DualFit, host: Host) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
         assert self.labels is not None
         if self.held_out is not None and self.held_out_rows is not None:
             rows = self.held_out_rows
             return OutOfFold(self.held_out, self.labels[rows], pick(self.weight, rows))
-        if not self.parts and fit.loss != "squared":
+        if not self.parts and fit.state.loss != "squared":
             raise InvalidInputError(
-                f"loss={fit.loss} has no out-of-fold scores to calibrate probabilities on: use "
-                "decision_function, or the squared loss."
+                f"loss={fit.state.loss} has no out-of-fold scores to calibrate probabilities on: "
+                "use decision_function, or the squared loss."
             )
         if not self.parts:
             raise InvalidInputError(
@@ -175,8 +180,8 @@ class DualCalibrationData:
                 "they come from tuning. Set C='cv'."
             )
         scores = self._leave_one_out(host)
-        if fit.threshold is not None:
-            scores -= fit.threshold
+        if fit.state.threshold is not None:
+            scores -= fit.state.threshold
         return OutOfFold(scores, self.labels, self.weight)
 
     def _posterior(self, part: DualPart, host: Host) -> DualPosterior:
@@ -224,14 +229,14 @@ class DualCalibrationData:
             scores[np.ix_(part.rows, part.columns)] = left
         return scores
 
-    def posteriors(self, fit: Fit, host: Host) -> Posteriors:
+    def posteriors(self, fit: DualFit, host: Host) -> Posteriors:
         """Return the outputs and their Gaussian posterior."""
         if self.reduction is not None:
             raise InvalidInputError(
                 f"reduction={self.reduction} has replaced the model that the error bars belong "
                 "to: use reduction=None for standard deviations and intervals."
             )
-        fit.check_posterior()
+        fit.state.check_posterior()
         if not self.parts:
             raise InvalidInputError(
                 "kernel='precomputed' does not give K(x, x) of new rows, which their variance "
@@ -239,7 +244,7 @@ class DualCalibrationData:
             )
         return [(part.columns, self._posterior(part, host)) for part in self.parts]
 
-    def residuals(self, fit: Fit, host: Host, posteriors: Posteriors) -> Residuals:
+    def residuals(self, fit: DualFit, host: Host, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations."""
         residuals, scale = np.empty(self.Y.shape), np.empty(self.Y.shape)
         for part, (columns, posterior) in zip(self.parts, posteriors, strict=True):
@@ -253,7 +258,7 @@ class DualCalibrationData:
         rows = self.held_out_rows
         return scaled_residuals(self.Y[rows] - self.held_out, scale[rows], pick(self.weight, rows))
 
-    def reduced(self, form: str, fit: Fit) -> DualCalibrationData:
+    def reduced(self, form: str, fit: DualFit) -> DualCalibrationData:
         """Return what a file of this form keeps; maps are stored in the place of scores."""
         if form == "all" or (form == "prediction" and self.parts):
             return self
@@ -337,7 +342,7 @@ def _reduction(given: Any) -> Prune | L0 | None:
     return reduction
 
 
-def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener) -> Fit:
+def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener) -> DualFit:
     """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3]."""
     problem = _open(rows, task, settings)
     with small_problem(rows.n_rows):
@@ -361,14 +366,14 @@ def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener)
         return _with_thresholds(fit, rows, settings) if settings.threshold != "zero" else fit
 
 
-def _with_thresholds(fit: Fit, rows: Rows, settings: DualSettings) -> Fit:
+def _with_thresholds(fit: DualFit, rows: Rows, settings: DualSettings) -> DualFit:
     """Move the outputs so that classes change at zero: half-way, or by out-of-fold errors."""
     Y, host = np.asarray(rows.Y, dtype=np.float64), Host(rows.budget, rows.threads)
     calibration, weight, tested = fit.calibration, rows.weight, np.arange(len(Y))
     assert isinstance(calibration, DualCalibrationData)
     middle = settings.threshold == "midpoint"
     if middle:
-        outputs = fit.outputs(rows.X, host)
+        outputs = fit.outputs({"none": rows.X}, host)
     else:
         outputs = calibration.out_of_fold(fit, host).scores
         if calibration.held_out_rows is not None:
@@ -378,8 +383,9 @@ def _with_thresholds(fit: Fit, rows: Rows, settings: DualSettings) -> Fit:
     moved = np.array([rule(values, y, pick(weight, tested)) for values, y in pairs])
     if calibration.held_out is not None:
         calibration = replace(calibration, held_out=calibration.held_out - moved)
-    intercept = (fit.intercept - moved).astype(fit.intercept.dtype)
-    return replace(fit, threshold=moved, intercept=intercept, calibration=calibration)
+    before = fit.expansion.intercept
+    fit = fit.solved(intercept=(before - moved).astype(before.dtype))
+    return replace(fit, state=replace(fit.state, threshold=moved), calibration=calibration)
 
 
 def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
@@ -420,7 +426,7 @@ def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
 
 def _record(
     rows: Rows, settings: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
-) -> Fit:
+) -> DualFit:
     n, k = problem.targets.Y.shape
     coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
     gamma: list[Any] = [None] * k
@@ -436,33 +442,32 @@ def _record(
     system, choice = problem.system, chosen.choice
     same = all(np.array_equal(gamma[0], value) for value in gamma)
     published = choice.by_feature(gamma[0]) if same else np.array(gamma)
-    output_groups = alike(gamma)
     basis = system.basis[used]
+    coef = coef[used].astype(system.dtype, copy=False)
+    intercept = intercept.astype(system.dtype, copy=False)
+    relevance = None
+    if choice.asks_ard:
+        relevance = shares(published, rows.X, problem.targets.weight)
+    n_reweightings = None
+    if rows.labels is None:
+        n_reweightings = max(part.n_reweightings for part in parts)
     return Fit(
-        task=problem.task,
-        output_groups=tuple(
-            OutputGroup(choice.at(gamma[columns[0]]), columns) for columns in output_groups
+        problem.task,
+        members_of(choice, gamma, basis, coef, intercept, C),
+        DualState(
+            gamma=published,
+            support=rows.row_numbers[used],
+            loss=loss_name(settings.loss),
+            solver=parts[-1].solved.solver,
+            residual=max(part.solved.residual for part in parts),
+            iterations=max(1, *(part.solved.iterations for part in parts)),
+            relevance=relevance,
+            reduction_path=[part.path for part in parts if part.path is not None],
+            n_reweightings=n_reweightings,
         ),
-        basis=basis,
-        coef=coef[used].astype(system.dtype, copy=False),
-        intercept=intercept.astype(system.dtype, copy=False),
-        C=C,
-        gamma=published,
-        support=rows.row_numbers[used],
-        seed=settings.seed,
-        calibration=_remember(
-            rows, settings, problem, chosen, parts, basis if len(used) == n else None
-        ),
-        loss=loss_name(settings.loss),
-        solver=parts[-1].solved.solver,
-        residual=max(part.solved.residual for part in parts),
-        iterations=max(1, *(part.solved.iterations for part in parts)),
+        settings.seed,
+        _remember(rows, settings, problem, chosen, parts, basis if len(used) == n else None),
         tuning=chosen.tuning,
-        relevance=shares(published, rows.X, problem.targets.weight) if choice.asks_ard else None,
-        details=DualDetails(
-            [part.path for part in parts if part.path is not None],
-            max(part.n_reweightings for part in parts) if rows.labels is None else None,
-        ),
     )
 
 
@@ -652,11 +657,7 @@ def _tune(
         point = objective.at(result.gamma) if at_hand else None
     assert point is None or isinstance(point, DualPoint)
     evaluated = [r for result in results for r in (result, result.approximate) if r is not None]
-    tuning = Tuning(
-        tuple(replace(result, point=None) for result in results),
-        float(np.mean([-result.loss for result in results])),
-        int(sum(r.n_evaluations for r in evaluated)),
-    )
+    tuning = Tuning.of(results, int(sum(r.n_evaluations for r in evaluated)))
     return replace(chosen, choice=choice, tuning=tuning, point=point)
 
 

@@ -40,7 +40,8 @@ from lssvm.fitting.fixed_solution import (
     Coefficients,
     DualStart,
     FixedCalibrationData,
-    FixedDetails,
+    FixedFit,
+    FixedState,
     Solution,
     choose_pcg,
     draw_sample,
@@ -57,9 +58,10 @@ from lssvm.fitting.fixed_solution import (
     with_thresholds,
     worth_keeping,
 )
-from lssvm.fitting.record import Fit, OutputGroup, Tuning
-from lssvm.fitting.settings import KernelChoice, alike, is_int
+from lssvm.fitting.record import Fit, Member, Tuning
+from lssvm.fitting.settings import KernelChoice, alike, is_int, members_of
 from lssvm.kernels import Kernel, Linear
+from lssvm.kernels.base import Expansion
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
 from lssvm.solvers.features import feature_map
@@ -106,7 +108,9 @@ NO_MOMENTS = (
 )
 
 
-def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback: Listener) -> Fit:
+def fit_fixed_size(
+    rows: Training, task: Task, settings: FixedSettings, callback: Listener
+) -> FixedFit:
     """Fit a fixed-size model [DeBrabanter2010, algorithms 1-4]."""
     rows.check(settings.loss, settings.criterion)
     sample = rows.sample
@@ -123,7 +127,7 @@ def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback
     kernel, moments = tuned.choice.at(tuned.gamma), None
     if pcg is not None:
         solution = solve_by_gradients(problem, pcg, kernel, chosen.Z, tuned.C_of)
-        details = FixedDetails(chosen.Z.shape[0], [], no_update=NO_MOMENTS)
+        kept: dict[str, Any] = {"no_update": NO_MOMENTS}
     else:
         chosen = chosen.first(tuned.size)
         by_features = settings.by_features or _asks_for_features(problem, tuned, kernel, chosen.Z)
@@ -135,37 +139,32 @@ def fit_fixed_size(rows: Training, task: Task, settings: FixedSettings, callback
         if by_features:
             first = _solve_features(problem, tuned, kernel, chosen.Z)
         elif start is not None:
-            first = start.coef, start.fit.intercept - problem.centre
+            first = start.coef, start.fit.expansion.intercept - problem.centre
         else:
             how: dict[str, Any] = {"bias": settings.bias, "threads": rows.backend.threads}
             whole, by_class = moments.whole, problem.by_class
             first = solve_moments(whole, map, by_class, tuned.C_of, **how)
         solution = _refined(settings, tuned, chosen.Z, map, first)
         solution = replace(solution, solver="features") if by_features else solution
-        details = FixedDetails(chosen.Z.shape[0], moments.whole, map, bias=settings.bias)
-    fit = Fit(
-        task,
-        (OutputGroup(kernel, np.arange(task.n_outputs)),),
-        chosen.Z,
-        solution.coef,
-        solution.intercept,
-        solution.C,
-        tuned.choice.by_feature(tuned.gamma),
-        chosen.support,
-        settings.seed,
-        FixedCalibrationData(),
-        loss_name(settings.loss),
-        solution.solver,
-        solution.residual,
-        solution.iterations,
-        tuned.tuning,
-        details=details,
+        kept = {"moments": moments.whole, "map": map, "bias": settings.bias}
+    expansion = Expansion(kernel, chosen.Z, solution.coef, solution.intercept, solution.C)
+    state = FixedState(
+        gamma=tuned.choice.by_feature(tuned.gamma),
+        support=chosen.support,
+        loss=loss_name(settings.loss),
+        solver=solution.solver,
+        residual=solution.residual,
+        iterations=solution.iterations,
+        n_prototypes=chosen.Z.shape[0],
+        **kept,
     )
+    calibration = FixedCalibrationData()
+    fit = Fit(task, (Member(expansion),), state, settings.seed, calibration, tuning=tuned.tuning)
     if moments is None:
         return _finished(fit, problem, tuned, basis.Z, chosen)
     fit = _reduced(fit, problem, chosen, moments, start)
     point = tuned if settings.reduction is None else replace(tuned, point=None)
-    return _finished(fit, problem, point, fit.basis, chosen)
+    return _finished(fit, problem, point, fit.expansion.basis, chosen)
 
 
 def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) -> Tuned:
@@ -173,7 +172,8 @@ def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) ->
     rows, settings, m = problem.rows, problem.settings, basis.Z.shape[0]
     if start is not None:
         fit = start.fit
-        return Tuned(fit.C.copy(), fit.gamma, settings.choice, m, rows, None, fit.tuning)
+        C, gamma = fit.expansion.C.copy(), fit.state.gamma
+        return Tuned(C, gamma, settings.choice, m, rows, None, fit.tuning)
     if settings.tunes:
         return _tune(problem, basis.Z)
     assert settings.C is not None
@@ -282,74 +282,69 @@ def _refined(
 
 
 def _reduced(
-    fit: Fit,
+    fit: FixedFit,
     problem: FixedProblem,
     chosen: Prototypes,
     moments: FoldMoments,
     start: DualStart | None,
-) -> Fit:
+) -> FixedFit:
     """Drop prototypes, or keep what `sparsity_path` needs."""
     rows, settings = problem.rows, problem.settings
     if settings.method == "sd":
-        return replace(fit, details=replace(fit.details, no_update=SD_KEEPS_NO_ROWS))
+        return replace(fit, state=replace(fit.state, no_update=SD_KEEPS_NO_ROWS))
     if settings.method is None and (moments.n_folds < 2 or settings.bias != "free"):
         return fit
     basis = prototype_basis(problem, fit, chosen, moments, start)
     if settings.reduction is None:
         kept = worth_keeping(basis, rows.sample.budget)
-        return replace(fit, details=replace(fit.details, kept=kept))
+        return replace(fit, state=replace(fit.state, kept=kept))
     return reduce_model(
         fit, rows, basis, settings.reduction, settings.reduced_C_grid(problem.C_range)
     )
 
 
 def _finished(
-    fit: Fit, problem: FixedProblem, tuned: Tuned, Z: FloatArray, chosen: Prototypes
-) -> Fit:
+    fit: FixedFit, problem: FixedProblem, tuned: Tuned, Z: FloatArray, chosen: Prototypes
+) -> FixedFit:
     """Bring the record to the host, and add what is remembered of the rows."""
-    details: FixedDetails = fit.details
+    state, one = fit.state, fit.expansion
     rows, settings, by_class = problem.rows, problem.settings, problem.by_class
     sample, calibration = rows.sample, FixedCalibrationData()
-    details = replace(
-        details,
-        moments=[part.on_host() for part in details.moments],
-        map=None if details.map is None else details.map.on_host(),
+    relevance = shares(state.gamma, sample.X, sample.weight) if settings.choice.asks_ard else None
+    state = replace(
+        state,
+        moments=[part.on_host() for part in state.moments],
+        map=None if state.map is None else state.map.on_host(),
         selection=chosen.selection,
         centre=sample.centre,
         peak_memory=peak_memory() if sample.by_position else None,
+        relevance=relevance,
     )
     if settings.calibrates:
-        table = None if by_class is None or fit.solver != "pcg" else sample.table(by_class)
+        table = None if by_class is None or state.solver != "pcg" else sample.table(by_class)
         point = tuned.point
         if point is None and settings.reduction is None and sample.groups is not None:
             point = _groups_left_out(problem, fit, Z)
         models = folds = outputs = None
         if point is not None and point.has_folds:
-            models = point.fold_models(float(fit.C[0]))
+            models = point.fold_models(float(one.C[0]))
         if point is not None and models is not None:
             folds = rows.sample.tested(point.objective.folds)
-            outputs = partial(held_outputs, rows, folds, fit.kernel, Z, models)
+            outputs = partial(held_outputs, rows, folds, one.kernel, Z, models)
         calibration = remember(rows, settings.seed, table, folds, outputs)
-    relevance = shares(fit.gamma, sample.X, sample.weight) if settings.choice.asks_ard else None
-    intercept = fit.intercept + problem.centre
-    fit = replace(
-        fit,
-        details=details,
-        calibration=calibration,
-        relevance=relevance,
-        intercept=intercept,
-    )
-    return with_thresholds(fit, settings.threshold)
+    fit = fit.solved(intercept=one.intercept + problem.centre)
+    return with_thresholds(replace(fit, state=state, calibration=calibration), settings.threshold)
 
 
-def _groups_left_out(problem: FixedProblem, fit: Fit, Z: FloatArray) -> FixedSizePoint:
+def _groups_left_out(problem: FixedProblem, fit: FixedFit, Z: FloatArray) -> FixedSizePoint:
     """Return the moments of folds of groups, of a model that was not tuned."""
     rows, settings = problem.rows, problem.settings
     cv = settings.cv if is_int(settings.cv) and settings.cv >= 2 else 10
     folds = folds_of(rows, replace(settings, cv=cv))
-    loss, grid = problem.task.loss(None, settings.loss), np.unique(fit.C)
+    loss, one = problem.task.loss(None, settings.loss), fit.expansion
+    grid = np.unique(one.C)
     parts = (rows, Z, folds, loss, problem.by_class, grid, settings.path_method)
-    return FixedSizeObjective(lambda _: fit.kernel, *parts).at(None)
+    return FixedSizeObjective(lambda _: one.kernel, *parts).at(None)
 
 
 N_SIZES = 5  # [DeBrabanter2010, section 5]
@@ -460,8 +455,8 @@ class _Tuner:
             grid = Space(C=settings.C, C_range=self.problem.C_range).C_grid(N_C)
             tuned, score, size_results = _tune_size(tuned, point, grid, score)
         table = _table(result, snapped=tunes_gamma, separate=separate)
-        kept = replace(result, point=None, cv_results=table)
-        tuning = Tuning((kept,), float(score), result.n_evaluations, size_results, sample_results)
+        found = (replace(result, point=None, cv_results=table),)
+        tuning = Tuning(float(score), found, result.n_evaluations, size_results, sample_results)
         return replace(tuned, tuning=tuning)
 
     def _folds(self, rows: Training) -> AnyFolds:
@@ -587,34 +582,34 @@ def _widths_of_features(
     )
 
 
-def add_rows(fit: Fit, rows: Training, host: Host) -> Fit:
+def add_rows(fit: FixedFit, rows: Training, host: Host) -> FixedFit:
     """Return the model of the old rows and these, with the same prototypes and parameters."""
     return _updated(fit, rows, host, sign=1)
 
 
-def forget_rows(fit: Fit, rows: Training, host: Host) -> Fit:
+def forget_rows(fit: FixedFit, rows: Training, host: Host) -> FixedFit:
     """Return the model as if these rows had never been there."""
     return _updated(fit, rows, host, sign=-1)
 
 
-def _updated(fit: Fit, rows: Training, host: Host, *, sign: int) -> Fit:
-    details: FixedDetails = fit.details
+def _updated(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> FixedFit:
+    state, one = fit.state, fit.expansion
     fit.need("all", "Adding or removing rows")
-    if details.no_update is not None:
-        raise InvalidInputError(f"{details.no_update}, or fit again.")
+    if state.no_update is not None:
+        raise InvalidInputError(f"{state.no_update}, or fit again.")
     task = fold_task(fit.task)
-    change = [part.on_host() for part in rows.moments(fit.kernel, fit.basis, None, task).whole]
-    whole = _summed(details.moments, change, sign)
+    change = [part.on_host() for part in rows.moments(one.kernel, one.basis, None, task).whole]
+    whole = _summed(state.moments, change, sign)
     if task is not None and min(min(part.n, part.weight) for part in whole) <= 0:
         raise InvalidInputError(
             "forget would leave a class without rows: keep at least one row of each class."
         )
     try:
-        if details.used is None:
-            assert details.map is not None
-            coef, intercept = solve_moments(whole, details.map, task, fit.C, bias=details.bias)
+        if state.used is None:
+            assert state.map is not None
+            coef, intercept = solve_moments(whole, state.map, task, one.C, bias=state.bias)
         else:
-            coef, intercept = solve_used(fit, whole, details.used)
+            coef, intercept = solve_used(fit, whole, state.used)
     except NotPositiveDefiniteError as error:
         if sign > 0:
             raise
@@ -623,7 +618,8 @@ def _updated(fit: Fit, rows: Training, host: Host, *, sign: int) -> Fit:
             "model has not learned. Give only rows (with their labels and weights) that fit or "
             "partial_fit has seen."
         ) from error
-    intercept = intercept if details.centre is None else intercept + details.centre
+    intercept = intercept if state.centre is None else intercept + state.centre
+    intercept = intercept if state.threshold is None else intercept - state.threshold
     calibration = fit.calibration
     assert isinstance(calibration, FixedCalibrationData)
     sample = calibration.sample
@@ -632,12 +628,10 @@ def _updated(fit: Fit, rows: Training, host: Host, *, sign: int) -> Fit:
     elif sample is not None:
         sample = sample.take(np.flatnonzero(~rows.holds(sample.keys, fit.seed)))
     return replace(
-        fit,
-        coef=coef,
-        intercept=intercept if fit.threshold is None else intercept - fit.threshold,
+        fit.solved(coef=coef, intercept=intercept),
         calibration=FixedCalibrationData(sample),
-        loss="squared",  # only such models take rows
-        details=replace(details, moments=whole, kept=None, paths=()),
+        # only models of squared loss take rows
+        state=replace(state, moments=whole, kept=None, paths=(), loss="squared"),
     )
 
 
@@ -653,7 +647,9 @@ def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moment
     return whole
 
 
-def _sample_with(fit: Fit, old: CalibrationSample, rows: Training, host: Host) -> CalibrationSample:
+def _sample_with(
+    fit: FixedFit, old: CalibrationSample, rows: Training, host: Host
+) -> CalibrationSample:
     if not rows.complete:
         return replace(old, behind=True)
     size = SAMPLE if old.held_out is None or old.labels is None else SCORES
@@ -662,7 +658,7 @@ def _sample_with(fit: Fit, old: CalibrationSample, rows: Training, host: Host) -
         old = replace(old, held_out=None)
     else:
         assert new.X is not None
-        new = replace(new, X=None, held_out=fit.outputs(new.X, host))
+        new = replace(new, X=None, held_out=fit.mapped_outputs(new.X, host))
     both = old.joined(new)
     if len(both.keys) <= size:
         return both
@@ -679,12 +675,12 @@ def _spread(basis: PrototypeBasis) -> float:
     return spread / moments.weight if spread > 0 else 1.0
 
 
-def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[SparsityPath]]:
+def sparsity_path(fit: FixedFit, C_grid: FloatArray | None) -> tuple[FixedFit, list[SparsityPath]]:
     """Return the errors of all numbers of support vectors, and a record that keeps them."""
-    details: FixedDetails = fit.details
-    if details.paths:
-        return fit, list(details.paths)
-    if details.kept is None:
+    state = fit.state
+    if state.paths:
+        return fit, list(state.paths)
+    if state.kept is None:
         raise InvalidInputError(
             "sparsity_path needs the moments of the folds, which this model does not have: they "
             "are there after a fit that tunes something by cross-validation (not leave-one-out), "
@@ -692,11 +688,11 @@ def sparsity_path(fit: Fit, C_grid: FloatArray | None) -> tuple[Fit, list[Sparsi
             "model was not pickled. Fit with reduction='spfs', which computes the path inside fit, "
             "or raise memory_budget."
         )
-    every = np.arange(len(details.kept.C))
-    if C_grid is not None and isinstance(fit.kernel, Linear):
-        C_grid = C_grid / _spread(details.kept)
-    paths = [cross_validate_sizes(details.kept, every, C_grid)]
-    return replace(fit, details=replace(details, paths=tuple(paths))), paths
+    every = np.arange(len(state.kept.C))
+    if C_grid is not None and isinstance(fit.expansion.kernel, Linear):
+        C_grid = C_grid / _spread(state.kept)
+    paths = [cross_validate_sizes(state.kept, every, C_grid)]
+    return replace(fit, state=replace(state, paths=tuple(paths))), paths
 
 
 MANY_SYSTEMS = 100
@@ -740,7 +736,7 @@ NO_ROWS = (
 )
 
 
-def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
+def fit_separate(problem: FixedProblem, chosen: Prototypes) -> FixedFit:
     """Fit a fixed-size model with a (C, gamma) for each output.
 
     Section 8 of [DeBrabanter2010] tunes the classifiers of a code as it does a binary one; eq.
@@ -753,12 +749,10 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     C = np.array([result.C for result in results])
     tuned = settings.choice.tunes_gamma
     gammas = [snap_gamma(r.gamma) if tuned else problem.gamma for r in results]
-    parts = alike(gammas)
+    groups = alike(gammas)
     coef, intercept = np.zeros((Z.shape[0], len(C))), np.zeros(len(C))
-    output_groups = [
-        OutputGroup(settings.choice.at(gammas[columns[0]]), columns) for columns in parts
-    ]
-    for kernel, columns in ((group.kernel, group.columns) for group in output_groups):
+    for columns in groups:
+        kernel = settings.choice.at(gammas[columns[0]])
         whole = rows.moments(kernel, Z, None, problem.by_class).whole
         map = nystrom_map(kernel, rows.backend.put(Z))
         for outputs, value, moments in problems(whole, problem.by_class, C, columns):
@@ -768,38 +762,25 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> Fit:
     if settings.calibrates:
         table = None if problem.by_class is None else rows.sample.table(problem.by_class)
         searched = [result.gamma for result in results]
-        held_out = partial(_held, problem, shared, output_groups, searched, C)
+        held_out = partial(_held, problem, shared, groups, searched, C)
         calibration = remember(
             rows, settings.seed, table, rows.sample.tested(shared.objective.folds), held_out
         )
-    published = settings.choice.by_feature(gammas[0]) if len(parts) == 1 else np.array(gammas)
+    published = settings.choice.by_feature(gammas[0]) if len(groups) == 1 else np.array(gammas)
     sample = rows.sample
-    tuning = Tuning(
-        tuple(replace(_snapped(r) if tuned else r, point=None) for r in results),
-        float(np.mean([-result.loss for result in results])),
-        int(sum(result.n_evaluations for result in results)),
+    n_evaluations = int(sum(result.n_evaluations for result in results))
+    tuning = Tuning.of([_snapped(r) if tuned else r for r in results], n_evaluations)
+    state = FixedState(
+        gamma=published,
+        support=chosen.support,
+        n_prototypes=Z.shape[0],
+        selection=chosen.selection,
+        no_update=NO_ROWS,
+        centre=sample.centre,
+        peak_memory=peak_memory() if sample.by_position else None,
     )
-    fit = Fit(
-        task,
-        tuple(output_groups),
-        Z,
-        coef,
-        intercept + problem.centre,
-        C,
-        published,
-        chosen.support,
-        settings.seed,
-        calibration,
-        tuning=tuning,
-        details=FixedDetails(
-            Z.shape[0],
-            [],
-            selection=chosen.selection,
-            no_update=NO_ROWS,
-            centre=sample.centre,
-            peak_memory=peak_memory() if sample.by_position else None,
-        ),
-    )
+    members = members_of(settings.choice, gammas, Z, coef, intercept + problem.centre, C)
+    fit = Fit(task, members, state, settings.seed, calibration, tuning=tuning)
     return with_thresholds(fit, settings.threshold)
 
 
@@ -844,7 +825,7 @@ def _snapped(result: TuningResult) -> TuningResult:
 def _held(
     problem: FixedProblem,
     shared: SeparateObjective,
-    output_groups: list[OutputGroup],
+    groups: list[IntArray],
     searched: list[float | None],
     C: FloatArray,
     numbers: IntArray,
@@ -852,7 +833,7 @@ def _held(
     """Return out-of-fold outputs of rows, (t, k), kernel by kernel."""
     rows, objective = problem.rows, shared.objective
     held_out = np.full((len(numbers), len(C)), np.nan)
-    for columns in (group.columns for group in output_groups):
+    for columns in groups:
         point = shared.points.at(searched[columns[0]])
         if objective.leave_out:  # in closed form
             for j in columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,7 +34,7 @@ from lssvm.data.folds import (
     restrict_folds,
     smallest_hashes,
 )
-from lssvm.fitting.dual import DualSettings, fit_dual
+from lssvm.fitting.dual import DualFit, DualSettings, fit_dual
 from lssvm.fitting.fixed_settings import (
     NO_OUTPUTS,
     FixedProblem,
@@ -45,7 +45,7 @@ from lssvm.fitting.fixed_settings import (
     groups_of,
 )
 from lssvm.fitting.output_code import class_rows
-from lssvm.fitting.record import Fit, Posteriors
+from lssvm.fitting.record import Fit, KernelState, Posteriors
 from lssvm.kernels import Kernel
 from lssvm.prototypes import Selection
 from lssvm.reductions import FixedSizeL0, SparsityPath
@@ -251,8 +251,8 @@ def _precondition(
     return PreconditionerRows(columns, C, put(sample.X[used]), put(own), each)
 
 
-@dataclass(frozen=True, eq=False)
-class FixedDetails:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FixedState(KernelState):
     """Moments, and how the prototypes came about.
 
     Attributes
@@ -280,7 +280,7 @@ class FixedDetails:
     """
 
     n_prototypes: int
-    moments: list[Moments]
+    moments: list[Moments] = field(default_factory=list)
     map: NystromMap | None = None
     selection: Selection | None = None
     used: BoolArray | None = None
@@ -299,35 +299,37 @@ class FixedDetails:
         """Whether the model is the mean of the posterior that its moments give."""
         return self.used is None and self.no_update is None and self.bias == "free"
 
-    def published(self, fit: Fit) -> dict[str, Any]:
-        """Return attributes of the estimator."""
-        pcg, tuning = fit.solver == "pcg", fit.tuning
-        published: dict[str, Any] = {
-            "prototypes_": fit.metric.unmap(fit.basis),
+    def published(self, fit: FixedFit) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
+        pcg, tuning, found = self.solver == "pcg", fit.tuning, super().published(fit)
+        found |= {
+            "prototypes_": found["support_vectors_"],
             "n_prototypes_": self.n_prototypes,
             "moments_": self.moments,
             "selection_": self.selection,
-            "solver_": fit.solver,
+            "solver_": self.solver,
         }
         where_known = {
-            "residual_": fit.residual if pcg else None,
-            "n_iter_": fit.iterations if pcg or fit.task.classes is None else None,
+            "residual_": self.residual if pcg else None,
+            "n_iter_": self.iterations if pcg or fit.task.classes is None else None,
             "sparsity_paths_": list(self.paths) or None,
             "peak_memory_": self.peak_memory,
             "size_results_": None if tuning is None else tuning.sizes,
             "sample_results_": None if tuning is None else tuning.sample,
         }
-        known = {name: value for name, value in where_known.items() if value is not None}
-        return published | known
+        return found | {name: value for name, value in where_known.items() if value is not None}
 
-    def reduced(self, form: str, fit: Fit) -> FixedDetails:
+    def reduced(self, form: str, fit: FixedFit) -> FixedState:
         """Return what a file of this form keeps."""
         stripped = replace(self, moments=[], map=None, selection=None, kept=None)
         if form == "support":
             return replace(stripped, paths=())
-        if fit.task.classes is None and fit.loss == "squared" and self.is_posterior_of_model:
+        if fit.task.classes is None and self.loss == "squared" and self.is_posterior_of_model:
             return replace(stripped, moments=self.moments, map=self.map)  # error bars need them
         return stripped
+
+
+FixedFit: TypeAlias = Fit[FixedState]
 
 
 SAMPLE = 5000
@@ -472,27 +474,26 @@ def held_outputs(
     return held_out
 
 
-def with_thresholds(fit: Fit, how: str) -> Fit:
+def with_thresholds(fit: FixedFit, how: str) -> FixedFit:
     """Add thresholds of classes: zero, or where out-of-fold outputs make the fewest errors."""
-    calibration, details, task = fit.calibration, fit.details, fit.task
+    calibration, state, task = fit.calibration, fit.state, fit.task
     if not isinstance(task, Classes):
         return fit
     if how == "zero":
-        return replace(fit, threshold=np.zeros(task.n_outputs))
+        return replace(fit, state=replace(state, threshold=np.zeros(task.n_outputs)))
     sample = calibration.sample if isinstance(calibration, FixedCalibrationData) else None
     if sample is None or sample.held_out is None or sample.labels is None:
         raise InvalidInputError(NO_OUTPUTS)
     weight = sample.weight
-    if task.per_class and details.moments:  # else the weights are in the rows
-        factors = task.table(class_counts(details.moments)).factors[sample.labels]
+    if task.per_class and state.moments:  # else the weights are in the rows
+        factors = task.table(class_counts(state.moments)).factors[sample.labels]
         weight = times(weight, factors)
     outputs = zip(sample.held_out.T, sample.Y.T, strict=True)
     moved = np.array([best_threshold(scores, targets, weight) for scores, targets in outputs])
     held_out = replace(sample, held_out=sample.held_out - moved)
     return replace(
-        fit,
-        threshold=moved,
-        intercept=fit.intercept - moved,
+        fit.solved(intercept=fit.expansion.intercept - moved),
+        state=replace(state, threshold=moved),
         calibration=FixedCalibrationData(held_out),
     )
 
@@ -503,7 +504,7 @@ class FixedCalibrationData:
 
     sample: CalibrationSample | None = None
 
-    def reduced(self, form: str, fit: Fit) -> FixedCalibrationData:
+    def reduced(self, form: str, fit: FixedFit) -> FixedCalibrationData:
         """Return what a file of this form keeps: no rows."""
         return self if form == "all" else FixedCalibrationData()
 
@@ -522,45 +523,41 @@ class FixedCalibrationData:
             )
         return self.sample
 
-    def posteriors(self, fit: Fit, host: Host) -> Posteriors:
+    def posteriors(self, fit: FixedFit, host: Host) -> Posteriors:
         """Return the Gaussian posteriors of a regressor's outputs."""
-        details: FixedDetails = fit.details
-        fit.check_posterior()
-        if fit.solver == "pcg":
+        state = fit.state
+        state.check_posterior()
+        if state.solver == "pcg":
             raise InvalidInputError(
                 "solver='pcg' keeps no moments, from which standard deviations and intervals "
                 "follow: use solver='cholesky', with fewer prototypes if need be."
             )
-        if details.bias != "free":
+        if state.bias != "free":
             raise InvalidInputError(
                 "A model without a free bias has no posterior here: use fit_intercept=True for "
                 "standard deviations and intervals."
             )
-        if not details.is_posterior_of_model:
+        if not state.is_posterior_of_model:
             raise InvalidInputError(
                 "The reduction of this model, or per_output=True of a search, left it without a "
                 "posterior: use reduction='spfs' or None, and per_output=False, for standard "
                 "deviations and intervals."
             )
-        return list(self._posteriors(fit, host))
-
-    def _posteriors(self, fit: Fit, host: Host) -> list[tuple[IntArray, FixedPosterior]]:
-        details: FixedDetails = fit.details
-        assert details.map is not None
-        basis, limits = (fit.kernel, fit.basis, details.map), (host.budget, host.threads)
+        assert state.map is not None
+        one, limits = fit.expansion, (host.budget, host.threads)
         return [
-            (columns, FixedPosterior(*basis, moments, C, *limits))
-            for columns, C, moments in problems(details.moments, fold_task(fit.task), fit.C)
+            (columns, FixedPosterior(one.kernel, one.basis, state.map, moments, C, *limits))
+            for columns, C, moments in problems(state.moments, fold_task(fit.task), one.C)
         ]
 
-    def residuals(self, fit: Fit, host: Host, posteriors: Posteriors) -> Residuals:
+    def residuals(self, fit: FixedFit, host: Host, posteriors: Posteriors) -> Residuals:
         """Return errors of rows left out, in units of their predicted deviations.
 
         Prototypes stay in the basis while they are left out, which no new row is: they are not
         among these rows, as long as there are others.
         """
         sample = self._rows()
-        others = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+        others = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.expansion.basis, fit.seed)))
         sample = sample.take(others) if len(others) >= OTHERS else sample
         assert sample.X is not None
         residuals, scale = np.empty(sample.Y.shape), np.empty(sample.Y.shape)
@@ -576,38 +573,38 @@ class FixedCalibrationData:
             residuals = sample.Y - sample.held_out
         return scaled_residuals(residuals, scale, sample.weight)
 
-    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
+    def out_of_fold(self, fit: FixedFit, host: Host) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
-        sample, details, task = self._rows(), fit.details, fit.task
+        sample, state, task, one = self._rows(), fit.state, fit.task, fit.expansion
         assert isinstance(task, Classes)
         if len(groups_of(fold_task(task), task.n_outputs)) > 1 and sample.held_out is None:
             sample = sample.enough_for_pairs(task.n_classes)
         assert sample.labels is not None
         weight, Y = sample.weight, sample.Y
-        if fold_task(fit.task) is not None and details.moments:
-            table = task.table(class_counts(details.moments))  # as it follows from all rows now
+        if fold_task(fit.task) is not None and state.moments:
+            table = task.table(class_counts(state.moments))  # as it follows from all rows now
             weight = times(weight, table.factors[sample.labels])
             Y = table.targets[sample.labels]
         if sample.held_out is not None:
             return OutOfFold(sample.held_out, sample.labels, weight)
         assert sample.X is not None
-        if not details.is_posterior_of_model:  # few coefficients remember at most the prototypes
-            new = np.flatnonzero(~np.isin(sample.keys, hash_rows(fit.basis, fit.seed)))
+        if not state.is_posterior_of_model:  # few coefficients remember at most the prototypes
+            new = np.flatnonzero(~np.isin(sample.keys, hash_rows(one.basis, fit.seed)))
             if len(np.unique(sample.labels[new])) < task.n_classes:
                 new = np.arange(len(sample.keys))
-            outputs = fit.outputs(sample.X[new], host)
+            outputs = fit.mapped_outputs(sample.X[new], host)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
         folds, leaving = sample.folds(weight)
         fold_of = np.empty(len(Y), dtype=np.intp)
         fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
-        assert details.map is not None
-        map = details.map
+        assert state.map is not None
+        map = state.map
         features = host.outputs(
-            fit.kernel, sample.X, fit.basis, map.T, np.zeros(map.rank)
+            one.kernel, sample.X, one.basis, map.T, np.zeros(map.rank)
         )  # once for all problems, as are the moments of the features
-        parts = [part.mapped(map.whiten(part.gram), map.T) for part in details.moments]
+        parts = [part.mapped(map.whiten(part.gram), map.T) for part in state.moments]
         scores = np.empty(Y.shape)
-        for columns, C, moments in problems(parts, fold_task(task), fit.C):
+        for columns, C, moments in problems(parts, fold_task(task), one.C):
             data = (features, Y[:, columns], fold_of, leaving)
             scores[:, columns] = left_out_scores(moments, C, *data)
         return OutOfFold(scores, sample.labels, weight)
@@ -682,7 +679,7 @@ def prototype_rows(sample: Rows, chosen: Prototypes, what: str) -> PrototypeRows
 class DualStart:
     """The dual model that was tuned and trained on the prototypes alone."""
 
-    fit: Fit
+    fit: DualFit
     coef: FloatArray  # (m, k)
 
 
@@ -730,8 +727,9 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         seed=settings.seed,
     )
     fit = fit_dual(inner, task, inner_settings, problem.callback)
-    coef = np.zeros((chosen.Z.shape[0], fit.coef.shape[1]))
-    np.add.at(coef, part.member[fit.support], fit.coef)
+    dual = fit.expansion.coef
+    coef = np.zeros((chosen.Z.shape[0], dual.shape[1]))
+    np.add.at(coef, part.member[fit.state.support], dual)
     return DualStart(fit, coef)
 
 
@@ -760,13 +758,13 @@ def moments_to_reduce(problem: FixedProblem, kernel: Kernel, Z: FloatArray) -> F
 
 def prototype_basis(
     problem: FixedProblem,
-    fit: Fit,
+    fit: FixedFit,
     chosen: Prototypes,
     moments: FoldMoments,
     start: DualStart | None,
 ) -> PrototypeBasis:
     """Return what reductions work on."""
-    given, rows, kernel, scale = None, problem.rows, fit.kernel, None
+    given, rows, scale, kernel = None, problem.rows, None, fit.expansion.kernel
     reduction = problem.settings.reduction
     printed = reduction is not None and reduction.settings.printed  # in whatever unit y is
     if not printed and not isinstance(problem.task, Classes):
@@ -776,7 +774,7 @@ def prototype_basis(
         given = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
     first = None if start is None else start.coef
     threads = rows.backend.threads
-    return PrototypeBasis(kernel, chosen.Z, moments, fit.C, first, given, threads, scale)
+    return PrototypeBasis(kernel, chosen.Z, moments, fit.expansion.C, first, given, threads, scale)
 
 
 def _prototype_systems(
@@ -806,12 +804,12 @@ def worth_keeping(basis: PrototypeBasis, budget: int) -> PrototypeBasis | None:
 
 
 def reduce_model(
-    fit: Fit,
+    fit: FixedFit,
     rows: Training,
     basis: PrototypeBasis,
     reduction: FixedSizeL0,
     C_grid: FloatArray | None,
-) -> Fit:
+) -> FixedFit:
     """Drop prototypes [Mall2014, algorithms 3 and 4]."""
     m, k = basis.Z.shape[0], len(basis.C)
     size = reduction.size if isinstance(reduction.size, (int, np.integer)) else None
@@ -843,17 +841,18 @@ def reduce_model(
             NumericalWarning,
             stacklevel=5,
         )
-    details: FixedDetails = replace(
-        fit.details,
+    support = fit.state.support
+    state = replace(
+        fit.state,
+        support=support[left] if len(support) else support,
         moments=[whole.subset(left) for whole in basis.moments.whole],
-        map=nystrom_map(fit.kernel, rows.backend.put(basis.Z[left])),
+        map=nystrom_map(basis.kernel, rows.backend.put(basis.Z[left])),
         used=None if reduction.joint else used[left],
         no_update=None if reduction.refit else REWEIGHTED,
         paths=tuple(paths),
     )
-    support = fit.support[left] if len(fit.support) else fit.support
-    fit = replace(fit, basis=basis.Z[left], coef=coef[left], intercept=intercept, C=C)
-    return replace(fit, support=support, details=details)
+    fit = fit.solved(basis=basis.Z[left], coef=coef[left], intercept=intercept, C=C)
+    return replace(fit, state=state)
 
 
 def _choose(
@@ -886,13 +885,15 @@ def _choose(
     return path.support(size), path.C_at(size), None
 
 
-def solve_used(fit: Fit, whole: list[Moments], used: BoolArray) -> tuple[FloatArray, FloatArray]:
+def solve_used(
+    fit: FixedFit, whole: list[Moments], used: BoolArray
+) -> tuple[FloatArray, FloatArray]:
     """Solve for outputs that each have their own prototypes."""
-    moments = FoldMoments.without_folds(whole, fold_task(fit.task))
-    basis = PrototypeBasis(fit.kernel, fit.basis, moments, fit.C)
+    moments, one = FoldMoments.without_folds(whole, fold_task(fit.task)), fit.expansion
+    basis = PrototypeBasis(one.kernel, one.basis, moments, one.C)
     coef, intercept = np.zeros(used.shape), np.zeros(used.shape[1])
     for j in range(used.shape[1]):
         columns, support = np.array([j]), np.flatnonzero(used[:, j])
-        solved, b = basis.solve(None, columns, support, fit.C[columns])
+        solved, b = basis.solve(None, columns, support, one.C[columns])
         coef[np.ix_(support, columns)], intercept[columns] = solved, b
     return coef, intercept

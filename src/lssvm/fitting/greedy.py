@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from lssvm.backends.rows import Rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, are_observations, hash_rows, observation_weight
 from lssvm.fitting.output_code import class_rows
-from lssvm.fitting.record import Fit, OutputGroup, Tuning, check_finite
+from lssvm.fitting.record import Fit, KernelState, Member, Tuning, check_finite
 from lssvm.fitting.settings import (
     KernelChoice,
     KernelParameters,
@@ -31,6 +31,7 @@ from lssvm.greedy import Greedy, GreedyPath, Observations, greedy_leave_one_out,
 from lssvm.greedy.forward import change_C, support_factor
 from lssvm.greedy.path import cholesky
 from lssvm.kernels import Kernel
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
@@ -211,8 +212,8 @@ GAMMA_RANGE = (1e-4, 30.0)
 """Where gamma="cv" looks, in units of gamma="scale"; beyond it nearly every row joins the basis."""
 
 
-@dataclass(frozen=True, eq=False)
-class GreedyDetails:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GreedyState(KernelState):
     """What only a greedy model has: the runs, from which smaller models follow.
 
     Attributes
@@ -245,25 +246,25 @@ class GreedyDetails:
     epsilon: float | None = None
     max_support: int | None = None
 
-    def published(self, fit: Fit) -> dict[str, Any]:
-        """Return the attributes that only greedy estimators have."""
+    def published(self, fit: GreedyFit) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
         scores = {"param_C": C_GRID.copy(), "mean_test_score": self.C_scores}
-        published = {
+        own = {
             "paths_": list(self.paths) or None,
             "cv_results_": None if self.C_scores is None else scores,
             "best_score_": self.best_score,
             "epsilon_": self.epsilon,
             "max_support_": self.max_support,
         }  # of a tuned gamma they are in the record already
-        kept = {name: value for name, value in published.items() if value is not None}
-        return {"n_iter_": fit.iterations, **kept}
+        kept = {name: value for name, value in own.items() if value is not None}
+        return {**super().published(fit), "n_iter_": self.iterations, **kept}
 
-    def reduced(self, form: str, fit: Fit) -> GreedyDetails:
+    def reduced(self, form: str, fit: GreedyFit) -> GreedyState:
         """Return what a file of this form keeps: without the runs nothing can be truncated."""
-        if form == "all":
-            return self
-        kept = (self.best_score, self.epsilon, self.max_support)
-        return GreedyDetails((), (), (), self.centre, None, None, *kept)
+        return replace(self, paths=(), places=(), ridges=(), gram=None, C_scores=None)
+
+
+GreedyFit: TypeAlias = Fit[GreedyState]
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +279,7 @@ class GreedyCalibrationData:
 
     held_out: OutOfFold | None = None
 
-    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
+    def out_of_fold(self, fit: GreedyFit, host: Host) -> OutOfFold:
         """Return the leave-one-out outputs."""
         if self.held_out is None:
             raise InvalidInputError(
@@ -287,22 +288,22 @@ class GreedyCalibrationData:
             )
         return self.held_out
 
-    def posteriors(self, fit: Fit, host: Host) -> NoReturn:
+    def posteriors(self, fit: GreedyFit, host: Host) -> NoReturn:
         """Refuse: the rows outside the basis take no part in the model."""
         raise InvalidInputError(
             "A greedy model has no error bars and no intervals: use LSSVR or FixedSizeLSSVR."
         )
 
-    def residuals(self, fit: Fit, host: Host, posteriors: object = None) -> NoReturn:
+    def residuals(self, fit: GreedyFit, host: Host, posteriors: object = None) -> NoReturn:
         """Refuse, as there are no posteriors."""
         self.posteriors(fit, host)
 
-    def reduced(self, form: str, fit: Fit) -> GreedyCalibrationData:
+    def reduced(self, form: str, fit: GreedyFit) -> GreedyCalibrationData:
         """Return what a file of this form keeps; maps to probabilities are stored in its place."""
         return self if form == "all" else GreedyCalibrationData()
 
 
-def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Listener) -> Fit:
+def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Listener) -> GreedyFit:
     """Fit a sparse model by [Jiao2007, algorithms 1 and 2]."""
     if isinstance(task, Classes):
         settings.check_labels()
@@ -362,34 +363,26 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
     support = rows.row_numbers[used]
     numbers = [rows.row_numbers[run.support] for run in runs]
     listed = zip(runs, numbers, strict=True)
-    details = GreedyDetails(
-        tuple(replace(run.path, support=own, left_out=None) for run, own in listed),
-        tuple(np.searchsorted(used, run.support) for run in runs),
-        tuple(run.ridge(C) for run in runs),
-        centre,
-        np.asarray(rows.X[np.ix_(used, support)]) if settings.choice.precomputed else None,
-        scores,
-        best_score,
-        settings.search.epsilon if settings.tunes_epsilon else None,
-        settings.search.max_support if settings.tunes_size else None,
+    precomputed = settings.choice.precomputed
+    state = GreedyState(
+        gamma=gamma,
+        support=support,
+        iterations=max(1, *(len(run.path.support) for run in runs)),
+        paths=tuple(replace(run.path, support=own, left_out=None) for run, own in listed),
+        places=tuple(np.searchsorted(used, run.support) for run in runs),
+        ridges=tuple(run.ridge(C) for run in runs),
+        centre=centre,
+        gram=np.asarray(rows.X[np.ix_(used, support)]) if precomputed else None,
+        C_scores=scores,
+        best_score=best_score,
+        epsilon=settings.search.epsilon if settings.tunes_epsilon else None,
+        max_support=settings.search.max_support if settings.tunes_size else None,
     )
     solutions = [(run.path.coef, run.path.intercept) for run in runs]
-    coef, intercept = _expand(details, solutions, len(used), runs[0].merged.system.dtype)
-    return Fit(
-        task,
-        (OutputGroup(kernel, np.arange(len(runs))),),
-        support if settings.choice.precomputed else rows.X[used],
-        coef,
-        intercept,
-        np.full(len(runs), C),
-        gamma,
-        support,
-        settings.seed,
-        calibration,
-        iterations=max(1, *(len(run.path.support) for run in runs)),
-        tuning=tuning,
-        details=details,
-    )
+    coef, intercept = _expand(state, solutions, len(used), runs[0].merged.system.dtype)
+    basis = support if precomputed else rows.X[used]
+    member = Member(Expansion(kernel, basis, coef, intercept, np.full(len(runs), C)))
+    return Fit(task, (member,), state, settings.seed, calibration, tuning=tuning)
 
 
 # -- gamma, and C with it, by cross-validation ----------------------------------------------------
@@ -414,8 +407,7 @@ def _tune(
     )
     search = PathSearch(n_C=len(C_GRID))
     result = search.run(objective, space, random_state=settings.seed, on_event=callback.on_event)
-    kept = replace(result, point=None)
-    tuning = Tuning((kept,), -float(result.loss), result.n_evaluations)
+    tuning = Tuning.of([result], result.n_evaluations)
     needed = settings.calibrates and (rows.groups is not None or settings.splits)
     stops = settings.tunes_epsilon or settings.tunes_size
     if not needed and not stops:
@@ -781,7 +773,7 @@ def _leave_one_out(
 
 
 def _expand(
-    details: GreedyDetails,
+    state: GreedyState,
     solutions: list[tuple[FloatArray, float]],
     size: int,
     dtype: np.dtype[Any],
@@ -789,56 +781,52 @@ def _expand(
     """Spread the coefficients of every output over the basis, (size, k) and (k,)."""
     coef = np.zeros((size, len(solutions)))
     for j, (values, _) in enumerate(solutions):
-        coef[details.places[j], j] = values
-    intercept = np.array([b for _, b in solutions]) + details.centre
+        coef[state.places[j], j] = values
+    intercept = np.array([b for _, b in solutions]) + state.centre
     check_finite(coef, intercept)
     return coef.astype(dtype, copy=False), intercept.astype(dtype, copy=False)
 
 
-def truncate_fit(fit: Fit, n: int) -> Fit:
+def truncate_fit(fit: GreedyFit, n: int) -> GreedyFit:
     """Return the model of the first ``n`` basis functions of every output."""
     if not is_int(n) or n < 1:
         raise InvalidInputError(f"n={n!r} is not usable: give a whole number >= 1.")
     fit.need("all", "A truncated model")
-    details: GreedyDetails = fit.details
-    sizes = [min(int(n), len(path.support)) for path in details.paths]
-    solutions = [_solve_first(fit, details, j, size) for j, size in enumerate(sizes)]
-    places = [place[:size] for place, size in zip(details.places, sizes, strict=True)]
+    state, one = fit.state, fit.expansion
+    sizes = [min(int(n), len(path.support)) for path in state.paths]
+    solutions = [_solve_first(fit, j, size) for j, size in enumerate(sizes)]
+    places = [place[:size] for place, size in zip(state.places, sizes, strict=True)]
     used = np.unique(np.concatenate(places))
     used = used if len(used) else np.array([0])
-    paths = zip(details.paths, sizes, solutions, strict=True)
+    paths = zip(state.paths, sizes, solutions, strict=True)
     smaller = replace(
-        details,
+        state,
+        support=state.support[used],
+        iterations=max(1, *sizes),
         paths=tuple(path.cut(size, *solution) for path, size, solution in paths),
         places=tuple(np.searchsorted(used, place) for place in places),
-        ridges=tuple(ridge[:size] for ridge, size in zip(details.ridges, sizes, strict=True)),
-        gram=None if details.gram is None else details.gram[np.ix_(used, used)],
+        ridges=tuple(ridge[:size] for ridge, size in zip(state.ridges, sizes, strict=True)),
+        gram=None if state.gram is None else state.gram[np.ix_(used, used)],
     )
-    coef, intercept = _expand(smaller, solutions, len(used), fit.coef.dtype)
+    coef, intercept = _expand(smaller, solutions, len(used), one.coef.dtype)
     return replace(
-        fit,
-        basis=fit.basis[used],
-        coef=coef,
-        intercept=intercept,
-        support=fit.support[used],
-        calibration=GreedyCalibrationData(),  # what was left out belongs to the whole model
-        iterations=max(1, *sizes),
-        details=smaller,
+        fit.solved(basis=one.basis[used], coef=coef, intercept=intercept),
+        calibration=GreedyCalibrationData(),  # held-out outputs belong to the whole model
+        state=smaller,
     )
 
 
-def _solve_first(
-    fit: Fit, details: GreedyDetails, output: int, size: int
-) -> tuple[FloatArray, float]:
+def _solve_first(fit: GreedyFit, output: int, size: int) -> tuple[FloatArray, float]:
     """Solve an output for its first ``size`` basis functions."""
-    path, place = details.paths[output], details.places[output][:size]
+    state, one = fit.state, fit.expansion
+    path, place = state.paths[output], state.places[output][:size]
     if size == len(path.support):
         return path.coef, path.intercept
     if path.factor is not None:
         return path.at(size, path.factor)
-    if details.gram is not None:
-        K = details.gram[np.ix_(place, place)]
+    if state.gram is not None:
+        K = state.gram[np.ix_(place, place)]
     else:
-        K = fit.kernel(fit.basis[place], fit.basis[place])
+        K = one.kernel(one.basis[place], one.basis[place])
     K = np.asarray(K, dtype=np.float64)
-    return path.at(size, cholesky(K + np.diag(details.ridges[output][:size])))
+    return path.at(size, cholesky(K + np.diag(state.ridges[output][:size])))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.data.folds import are_observations, observation_weight
-from lssvm.fitting.table_record import Scaling
+from lssvm.fitting.record import Scaling
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import Rows

@@ -1,24 +1,46 @@
-"""What a fit leaves: one frozen record, which files, exports, plots and reports read."""
+"""What a fit leaves: one frozen record, which prediction, files, exports, plots and reports read.
+
+A fitted model is a weighted sum of kernel expansions, whatever estimator made it: a `Fit` has
+members, and a `Member` is one expansion, or exact ones in the leaves of a partition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import Host
-from lssvm.kernels import Kernel, Metric
+from lssvm.backends.host import Backend, Host
+from lssvm.data.preparation import PreparedTable
+from lssvm.kernels import Metric
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
+from lssvm.local import LocalModel
+from lssvm.local.device import engine_of
 from lssvm.tasks import Task
 from lssvm.tuning.search import TuningResult
-from lssvm.uncertainty import DualPosterior, FixedPosterior, OutOfFold, Residuals
+from lssvm.uncertainty import (
+    DualPosterior,
+    FixedPosterior,
+    OutOfFold,
+    Probabilities,
+    Residuals,
+)
+
+Scaling: TypeAlias = Literal["none", "standardised", "quantiles"]
+"""How the inputs of a member are scaled; "none" for features as the model was given them."""
+
+Features: TypeAlias = Mapping[Scaling, Any]
+"""Rows (n, d) by the scaling of their inputs, for every scaling that members need."""
 
 Posteriors: TypeAlias = list[tuple[IntArray, DualPosterior | FixedPosterior]]
 """Outputs, and their posterior."""
+
+ONE_THREAD = Host()
 
 FORMS = ("support", "prediction", "all")
 """How much of a model a file holds, from least to all; see `lssvm.save`."""
@@ -42,38 +64,239 @@ def check_form(stored: str, form: str, what: str) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class OutputGroup:
-    """A kernel, and the outputs that it serves."""
+# -- members -----------------------------------------------------------------------------------
 
-    kernel: Kernel
-    columns: IntArray
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A kernel expansion, or exact ones in the leaves of a partition, and its part in the model.
+
+    Attributes
+    ----------
+    model : Expansion or LocalModel
+        What it computes from mapped rows.
+    outputs : int array or None
+        The outputs that it serves; None: all.
+    scaling : {"none", "standardised", "quantiles"}
+        Which of the scaled inputs it takes.
+    metric : Metric
+        The map of these inputs, or a warp; the basis and everything in memory is after it.
+    rounds : int
+        Rounds in which the metric was learned.
+    weight : float
+        What its outputs are multiplied by.
+    error : float
+        Mean squared error on held-out rows, summed over outputs; NaN where it is not known.
+
+    Examples
+    --------
+    >>> from lssvm.fitting import Member
+    >>> list(Member.__dataclass_fields__)
+    ['model', 'outputs', 'scaling', 'metric', 'rounds', 'weight', 'error']
+    """
+
+    model: Expansion | LocalModel
+    outputs: IntArray | None = None
+    scaling: Scaling = "none"
+    metric: Metric = IDENTITY
+    rounds: int = 0
+    weight: float = 1.0
+    error: float = float("nan")
+
+    def __str__(self) -> str:
+        return f"{self.kernel_name} on {self.scaling}"
+
+    @property
+    def expansion(self) -> Expansion:
+        """The one expansion that it is, where no tree sends rows to leaves."""
+        assert isinstance(self.model, Expansion)
+        return self.model
+
+    @property
+    def local(self) -> LocalModel:
+        """The exact models that it has in leaves."""
+        assert isinstance(self.model, LocalModel)
+        return self.model
+
+    @property
+    def in_leaves(self) -> bool:
+        """Whether it keeps its training rows, in the leaves of a partition."""
+        return isinstance(self.model, LocalModel)
+
+    def is_of(self, other: Member) -> bool:
+        """Return whether both are of one configuration and map, as prototypes and their leaves."""
+        same = str(self) == str(other) and self.rounds == other.rounds
+        return same and (self.metric.warp is None) == (other.metric.warp is None)
+
+    @property
+    def kernel_name(self) -> str:
+        """The name of its kernel."""
+        first = self.model if isinstance(self.model, Expansion) else self.leaves(0)[0]
+        return str(first.kernel.name)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features that its metric gives."""
+        first = (
+            self.model.basis if isinstance(self.model, Expansion) else self.model.leaves[0].rows.X
+        )
+        return int(first.shape[1])
+
+    @property
+    def n_basis(self) -> int:
+        """Number of rows that it keeps; of several partitions those of one."""
+        if isinstance(self.model, Expansion):
+            return int(self.model.coef.shape[0])
+        return sum(len(leaf.rows.X) for leaf in self.model.leaves)
+
+    def leaves(self, partition: int) -> list[Expansion]:
+        """Return the expansions in the leaves of a partition."""
+        return self.local.expansions(self.local.partitions[partition])
+
+    def expansions(self) -> list[Expansion] | None:
+        """Return the expansions whose mean its outputs are; None where rows are sent to leaves."""
+        if isinstance(self.model, Expansion):
+            return [self.model]
+        if any(len(one.leaves) > 1 for one in self.model.partitions):
+            return None
+        return [self.leaves(i)[0] for i in range(len(self.model.partitions))]
+
+    def mapped(self, features: Features) -> Any:
+        """Return rows as the kernel sees them."""
+        return self.metric.map_rows(features[self.scaling])
+
+    def evaluate(self, X: Any, backend: Backend) -> FloatArray:
+        """Return its outputs for mapped rows, in main memory."""
+        one = self.model
+        if isinstance(one, LocalModel):
+            return one.outputs(X, engine=engine_of(backend))
+        return backend.outputs(one.kernel, X, one.basis, one.coef, one.intercept)
+
+    def squared_error(self, features: Features | None, n: int, nearby: int = 0) -> FloatArray:
+        """Return the mean squared error around rows, (n, 1) or (n, k); see `LocalModel`."""
+        if isinstance(self.model, Expansion):
+            return np.full((n, 1), self.error)
+        return self.model.squared_error(
+            None if features is None else self.mapped(features), n, nearby
+        )
+
+    def stripped(self, errors: bool) -> Member:
+        """Return what prediction needs, and the errors of training rows where asked for."""
+        if isinstance(self.model, Expansion):
+            return self
+        return replace(self, model=self.model.stripped(errors))
+
+
+# -- what else a fit leaves ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A configuration of the model for tables that was tried.
+
+    Attributes
+    ----------
+    scaling, kernel : str
+        The configuration.
+    rounds : int
+        Of the metric.
+    error : float
+        Mean squared error on rows that were not seen, relative to that of the mean.
+    weight : float
+        In the stack; 0 for what is not in it.
+    seconds : float
+        What it took.
+    stage : str
+        The last stage it reached: "screening", "metric", "all rows" or "prototypes".
+    warped : bool
+        Whether its features are warped.
+
+    Examples
+    --------
+    >>> from lssvm.fitting import Trial
+    >>> str(Trial("quantiles", "laplacian", 1, 0.2, 0.0, 0.1, "metric"))
+    'laplacian on quantiles'
+    """
+
+    scaling: Scaling
+    kernel: str
+    rounds: int
+    error: float
+    weight: float
+    seconds: float
+    stage: str
+    warped: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kernel} on {self.scaling}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the fit for tables.
+
+    Attributes
+    ----------
+    stage : str
+        "screening", "metric", "leaf size", "configurations", "all rows" or "prototypes".
+    what : str
+        What was done, or what would come next.
+    gain : float
+        By which share the out-of-sample loss fell, or is expected to fall; NaN where there is
+        nothing to compare with.
+    cost : float
+        Operations, relative to those that a gain of the preset's size may cost.
+    seconds : float
+        What it took; 0 for what was not done.
+    taken : bool
+        Whether it was done.
+    """
+
+    stage: str
+    what: str
+    gain: float
+    cost: float
+    seconds: float
+    taken: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """The result of tuning.
+    """What was tried, and the score of what was chosen.
 
     Attributes
     ----------
-    results : tuple of TuningResult
-        One, or one for each binary problem that was tuned on its own; none where a file left them
-        out.
     best_score : float
-        Cross-validated score of the chosen parameters.
+        Cross-validated score of the chosen parameters; of the model for tables that of held-out
+        predictions.
+    results : tuple of TuningResult
+        One, or one for each binary problem that was tuned separately; none where a file left them
+        out.
     n_evaluations : int
         Pairs of C and gamma that were evaluated.
     sizes : dict or None
         Numbers of prototypes that were tried, and their scores.
     sample : dict or None
         The search on a sample of the rows, where it was done on one first.
+    trials : tuple of Trial
+        Configurations of the model for tables.
+    steps : tuple of Step
+        Its steps, with what each gained and cost.
     """
 
-    results: tuple[TuningResult, ...]
     best_score: float
-    n_evaluations: int
+    results: tuple[TuningResult, ...] = ()
+    n_evaluations: int = 0
     sizes: dict[str, Any] | None = None
     sample: dict[str, Any] | None = None
+    trials: tuple[Trial, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def of(cls, results: Sequence[TuningResult], n_evaluations: int) -> Tuning:
+        """Return what searches have found, without what their points keep."""
+        score = float(np.mean([-result.loss for result in results]))
+        return cls(score, tuple(replace(one, point=None) for one in results), n_evaluations)
 
     @property
     def cv_results(self) -> Any:
@@ -85,96 +308,86 @@ class Tuning:
         """The result, or the list of them."""
         return _one_or_all(list(self.results))
 
+    def published(self) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
+        searched = {
+            "n_evaluations_": self.n_evaluations or None,
+            "cv_results_": self.cv_results,
+            "tuning_result_": self.result,
+        }
+        known = {name: value for name, value in searched.items() if value is not None}
+        return {"best_score_": self.best_score, **known}
+
     def stripped(self) -> Tuning:
         """Return it without what was evaluated."""
         return replace(self, results=(), sizes=None, sample=None)
 
 
 def _one_or_all(values: list[Any]) -> Any:
-    """Return what is alone by itself, and None for nothing."""
+    """Return a single value without its list, and None for no values."""
     return values if len(values) > 1 else next(iter(values), None)
 
 
 class CalibrationData(Protocol):
-    """What a model remembers of its training rows, from which uncertainty follows."""
+    """What a model keeps of its training rows, from which uncertainty follows."""
 
-    def out_of_fold(self, fit: Fit, host: Host) -> OutOfFold:
+    def out_of_fold(self, fit: Fit[Any], host: Host) -> OutOfFold:
         """Return scores of rows by models that have not seen them."""
 
-    def posteriors(self, fit: Fit, host: Host) -> Posteriors:
+    def posteriors(self, fit: Fit[Any], host: Host) -> Posteriors:
         """Return the outputs and their Gaussian posterior."""
 
-    def residuals(self, fit: Fit, host: Host, posteriors: Posteriors) -> Residuals:
-        """Return errors of rows left out, in units of their predicted deviations."""
+    def residuals(self, fit: Fit[Any], host: Host, posteriors: Posteriors) -> Residuals:
+        """Return errors of held-out rows, in units of their predicted deviations."""
 
-    def reduced(self, form: str, fit: Fit) -> CalibrationData:
+    def reduced(self, form: str, fit: Fit[Any]) -> CalibrationData:
         """Return what a file of this form keeps."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A fitted kernel model.
+class State(Protocol):
+    """What only one family of models has: for updates, and how it was fitted."""
+
+    def published(self, fit: Any) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
+
+    def check_rows(self, what: str) -> None:
+        """Raise where the training rows, which something needs, were never kept."""
+
+    def reduced(self, form: str, fit: Any) -> Any:
+        """Return what a file of this form keeps."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelState:
+    """How a model of one basis was fitted.
 
     Attributes
     ----------
-    task : Classes or Numbers
-        What outputs mean.
-    output_groups : tuple of Machine
-        Kernels of the outputs: one, or several where problems were tuned on their own.
-    basis : array or sparse matrix of shape (m, d)
-        Rows that kernels are evaluated against, after the metric; their numbers for a precomputed
-        kernel.
-    coef : array of shape (m, k)
-    intercept : array of shape (k,)
-    C : array of shape (k,)
     gamma : float, array or None
         As published: None where the kernel has none.
     support : int array
         Rows of the training data that the basis is; -1 for given rows.
-    seed : int
-        What folds and samples were drawn with.
-    calibration : CalibrationData
-        What is remembered of the training rows.
     loss : str or DifferentiableLoss
         What the coefficients minimise.
     solver : str
-        Who solved the systems.
+        How the systems were solved.
     residual : float
         Relative residual of the solution.
     iterations : int
-    tuning : Tuning or None
     relevance : array of shape (d,) or None
         Shares of the features, with ``gamma="ard"``.
     threshold : array of shape (k,) or None
         What was taken off the intercepts.
-    details : object or None
-        What only one family has, such as `FixedDetails`.
-    stored : str
-        "all", or the form of the file that the model was loaded from.
-    metric : Metric
-        The map of the inputs; the basis and everything in memory is after it.
     """
 
-    task: Task
-    output_groups: tuple[OutputGroup, ...]
-    basis: Any
-    coef: FloatArray
-    intercept: FloatArray
-    C: FloatArray
     gamma: Any
     support: IntArray
-    seed: int
-    calibration: CalibrationData
     loss: str = "squared"
     solver: str = "direct"
     residual: float = 0.0
     iterations: int = 0
-    tuning: Tuning | None = None
     relevance: FloatArray | None = None
     threshold: FloatArray | None = None
-    details: Any = None
-    stored: str = "all"
-    metric: Metric = IDENTITY
 
     def check_posterior(self) -> None:
         """Refuse a model without a Gaussian posterior."""
@@ -184,40 +397,215 @@ class Fit:
                 "deviations and intervals."
             )
 
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel of all outputs, or of the first ones."""
-        return self.output_groups[0].kernel
+    def check_rows(self, what: str) -> None:
+        """Raise nothing: what an update needs is in the state."""
+
+    def published(self, fit: Fit[Any]) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
+        whole, metric = fit.expansion, fit.main.metric
+        same = len(set(whole.C.tolist())) == 1
+        found: dict[str, Any] = {
+            "C_": float(whole.C[0]) if same else whole.C,
+            "gamma_": self.gamma,
+            "dual_coef_": whole.coef,
+            "intercept_": whole.intercept,
+            "support_": self.support,
+        }
+        if not whole.kernel.name == "precomputed":
+            found["support_vectors_"] = metric.unmap(whole.basis)
+        if self.threshold is not None:
+            found["threshold_"] = self.threshold
+        if self.relevance is not None:
+            found["feature_relevance_"] = self.relevance
+        return found
+
+
+S = TypeVar("S", bound=State)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Generic[S]):
+    """A fitted model.
+
+    Attributes
+    ----------
+    task : Classes or Numbers
+        What outputs mean.
+    members : tuple of Member
+        Kernel expansions, whose weighted sum the outputs are.
+    state : DualState, FixedState, GreedyState or TableState
+        What only one family of models has.
+    seed : int
+        What folds and samples were drawn with.
+    calibration : CalibrationData or None
+        What is kept of the training rows, from which probabilities and intervals follow; None
+        where they were computed by the fit.
+    calibrated : Probabilities, Residuals or None
+        What turns outputs into probabilities and sets, or into intervals, where it was computed
+        already.
+    tuning : Tuning or None
+    prepared : dict from scalings to PreparedTable
+        How raw columns become features; empty where rows are features.
+    offset : array of shape (k,) or None
+        Added to the weighted sum of the members' outputs.
+    stored : str
+        "all", or the form of the file that the model was loaded from.
+    """
+
+    task: Task
+    members: tuple[Member, ...]
+    state: S
+    seed: int
+    calibration: CalibrationData | None = None
+    calibrated: Probabilities | Residuals | None = None
+    tuning: Tuning | None = None
+    prepared: dict[Scaling, PreparedTable] = field(default_factory=dict)
+    offset: FloatArray | None = None
+    stored: str = "all"
 
     @property
-    def published_C(self) -> Any:
-        """One number where all outputs have the same, else an array."""
-        return float(self.C[0]) if len(set(self.C.tolist())) == 1 else self.C
+    def main(self) -> Member:
+        """The member with the largest weight, the first of several."""
+        return max(self.members, key=lambda member: member.weight)
 
-    def expansions(self) -> Iterator[tuple[IntArray, Kernel, FloatArray, FloatArray]]:
-        """Yield columns, kernel, coefficients and intercepts."""
-        for group in self.output_groups:
-            columns = group.columns
-            yield columns, group.kernel, self.coef[:, columns], self.intercept[columns]
+    @property
+    def used(self) -> list[Member]:
+        """The members that outputs are made of: all but leaves that stay for their rows alone."""
+        return [member for member in self.members if member.weight > 0]
 
-    def outputs(self, X: Any, host: Host) -> FloatArray:
-        """Return the outputs (n, k) of rows in main memory, after the metric."""
-        out = np.empty((X.shape[0], self.coef.shape[1]), self.coef.dtype)
-        for columns, kernel, coef, intercept in self.expansions():
-            out[:, columns] = host.outputs(kernel, X, self.basis, coef, intercept)
-        return out
+    @property
+    def local_members(self) -> list[Member]:
+        """The members in leaves, without a global one of their rows; all where none is."""
+        return [member for member in self.members if member.in_leaves] or list(self.members)
+
+    @property
+    def n_tried(self) -> int:
+        """The number of configurations that were tried, without prototypes of the same ones."""
+        trials = () if self.tuning is None else self.tuning.trials
+        return sum(trial.stage != "prototypes" for trial in trials)
+
+    @property
+    def any_prepared(self) -> PreparedTable:
+        """One of the preparations: all are of the same raw columns."""
+        return next(iter(self.prepared.values()))
+
+    def outputs(self, features: Features, backend: Backend = ONE_THREAD) -> FloatArray:
+        """Return the outputs (n, k) of rows, in main memory.
+
+        Parameters
+        ----------
+        features : mapping from scalings to arrays of shape (n, d)
+            Rows before the metrics, for every scaling that a member takes.
+        backend : Backend, optional
+            Where it is computed; by default on one thread.
+        """
+        return self._summed(backend, lambda member: member.mapped(features))
+
+    def mapped_outputs(self, X: Any, backend: Backend) -> FloatArray:
+        """Return the outputs (n, k) of rows after the metric that all members share."""
+        return self._summed(backend, lambda member: X)
+
+    def _summed(self, backend: Backend, rows_of: Callable[[Member], Any]) -> FloatArray:
+        out: FloatArray | None = None
+        for member in self.used:
+            values = member.evaluate(rows_of(member), backend)
+            if out is None:
+                out = np.zeros((len(values), self.task.n_outputs), values.dtype)
+            served = slice(None) if member.outputs is None else member.outputs
+            out[:, served] += values if member.weight == 1.0 else member.weight * values
+        assert out is not None
+        return out if self.offset is None else out + self.offset
+
+    # -- models of one basis -----------------------------------------------------------------------
+
+    @property
+    def expansion(self) -> Expansion:
+        """All outputs on the basis that members share, with the kernel of the first of them."""
+        first = self.members[0].expansion
+        if len(self.members) == 1:
+            return first
+        k = self.task.n_outputs
+        coef = np.empty((first.coef.shape[0], k), first.coef.dtype)
+        intercept, C = np.empty(k, first.intercept.dtype), np.empty(k)
+        for member in self.members:
+            one, served = member.expansion, member.outputs
+            coef[:, served], intercept[served], C[served] = one.coef, one.intercept, one.C
+        return replace(first, coef=coef, intercept=intercept, C=C)
+
+    def with_metric(self, metric: Metric) -> Fit[S]:
+        """Return the fit with the metric that its rows have gone through."""
+        return replace(self, members=tuple(replace(one, metric=metric) for one in self.members))
+
+    def solved(self, **changes: Any) -> Fit[S]:
+        """Return the fit with another basis, coefficients (m, k), intercepts (k,) or C (k,)."""
+
+        def part(name: str, value: Any, served: IntArray | None) -> Any:
+            if name == "basis" or served is None:
+                return value
+            return value[..., served]
+
+        members = (
+            replace(
+                member,
+                model=replace(
+                    member.expansion,
+                    **{name: part(name, value, member.outputs) for name, value in changes.items()},
+                ),
+            )
+            for member in self.members
+        )
+        return replace(self, members=tuple(members))
+
+    # -- files -------------------------------------------------------------------------------------
 
     def need(self, form: str, what: str) -> None:
-        """Raise where the file that the model was loaded from left out what is asked for."""
+        """Raise where something needs more than the model has, or its file has kept.
+
+        Parameters
+        ----------
+        form : {"all", "prediction", "support"}
+            What a file has to keep for it.
+        what : str
+            The first words of the error.
+        """
+        if form == "all":
+            self.state.check_rows(what)
         check_form(self.stored, form, what)
 
-    def stripped(self, form: str) -> Fit:
-        """Return what a file of this form keeps."""
+    def stripped(self, form: str, calibrated: Probabilities | Residuals | None = None) -> Fit[S]:
+        """Return what a file of this form keeps.
+
+        Parameters
+        ----------
+        form : {"all", "prediction", "support"}
+            All, what prediction and intervals need, or what prediction needs.
+        calibrated : Probabilities, Residuals or None
+            What was computed from rows that are not kept.
+        """
         if form == "all":
             return self
-        calibration, tuning = (
-            self.calibration.reduced(form, self),
-            self.tuning and self.tuning.stripped(),
+        calibrated = self.calibrated if calibrated is None else calibrated
+        if form == "support":
+            calibrated = without_quantiles(calibrated)
+        # Intervals by nearby errors need those of the member that they are taken from.
+        errors = isinstance(calibrated, Residuals) and calibrated.nearby > 0
+        largest = max(self.local_members, key=lambda member: member.weight)
+        return replace(
+            self,
+            members=tuple(one.stripped(errors and one is largest) for one in self.members),
+            state=self.state.reduced(form, self),
+            calibration=self.calibration and self.calibration.reduced(form, self),
+            calibrated=calibrated,
+            tuning=self.tuning and self.tuning.stripped(),
+            stored=form,
         )
-        details = None if self.details is None else self.details.reduced(form, self)
-        return replace(self, calibration=calibration, tuning=tuning, details=details, stored=form)
+
+
+def without_quantiles(
+    calibrated: Probabilities | Residuals | None,
+) -> Probabilities | None:
+    """Return the maps to probabilities, without what sets and intervals need."""
+    if not isinstance(calibrated, Probabilities):
+        return None
+    none = np.empty(0)
+    return replace(calibrated, threshold=none, weight=none)

@@ -9,7 +9,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.problem import Problem, sample_rows
-from lssvm.fitting.table_record import SCALINGS, Configuration, Scaling
+from lssvm.fitting.record import Scaling
+from lssvm.fitting.table_record import SCALINGS, Configuration
 from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf

@@ -18,6 +18,7 @@ from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
 from lssvm.backends.host import Host
+from lssvm.fitting.dual import DualFit
 from lssvm.fitting.record import Fit, Tuning, check_form
 from lssvm.fitting.settings import (
     KernelChoice,
@@ -559,7 +560,7 @@ class DualRegressor(Regressor, KernelParameters, Protocol):
     fit_intercept: bool
     memory_budget: Any
     n_jobs: int | None
-    record_: Fit
+    record_: DualFit
 
     def set_params(self, **parameters: Any) -> Any:
         """Set parameters by name."""
@@ -647,6 +648,12 @@ class SeriesFit:
     calibration: Calibration | None = None
     stored: str = "all"
     calendars: tuple[Calendar, ...] = ()
+
+    @property
+    def inner(self) -> Fit[Any] | None:
+        """The record of a regressor of this package that takes features; None for others."""
+        fit = getattr(self.regressor, "record_", None)
+        return fit if isinstance(fit, Fit) and not fit.prepared else None
 
     @property
     def models(self) -> FittedRegressors:
@@ -786,7 +793,7 @@ def fit_series(
     if settings.dual is not None and settings.validation != "one-step" and _is_open(settings.dual):
         search = PathSearch(n_C=13) if settings.search is None else make_search(settings.search)
         result = _tune(settings.dual, plan, search, seed, callback)
-        tuning = Tuning((result,), -result.loss, result.n_evaluations)
+        tuning = Tuning.of([result], result.n_evaluations)
         settings.dual.set_params(C=result.C)
         if KernelChoice.of(settings.dual).tunes_gamma:
             settings.dual.set_params(gamma=result.gamma)
@@ -826,7 +833,7 @@ def _tune(
     objective = plan.objective(kernel, bool(dual.fit_intercept), host_of(dual))
     with small_problem(len(plan.rows)):
         result = search.run(objective, space, random_state=seed, on_event=callback.on_event)
-    return replace(result, point=None)
+    return result
 
 
 def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int) -> SeriesFit:
@@ -842,8 +849,8 @@ def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int
 
 def _left_out(dual: DualRegressor, plan: Plan) -> Models:
     """Return models of every stretch without the rows it leaves out [An2007]."""
-    fit, bias = dual.record_, bool(dual.fit_intercept)
-    return plan.objective(lambda _: fit.kernel, bias, host_of(dual)).at(None).models(fit.C)
+    one, bias = dual.record_.expansion, bool(dual.fit_intercept)
+    return plan.objective(lambda _: one.kernel, bias, host_of(dual)).at(None).models(one.C)
 
 
 def _refitted(regressor: Regressor, plan: Plan) -> Models:

@@ -26,7 +26,9 @@ from lssvm.data.folds import (
     restrict_folds,
     splitter_folds,
 )
+from lssvm.fitting.record import Member
 from lssvm.kernels import Kernel, MetricKernel, Precomputed, make_kernel
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.factory import has_gamma, resolve_gamma
 from lssvm.tasks import Classes, Task
 from lssvm.tasks.losses import DifferentiableLoss, check_loss
@@ -358,3 +360,23 @@ def alike(values: Iterable[Any]) -> list[IntArray]:
     for position, value in enumerate(values):
         gathered.setdefault(repr(value), []).append(position)
     return [np.array(positions, dtype=np.intp) for positions in gathered.values()]
+
+
+def members_of(
+    choice: KernelChoice,
+    gamma: Sequence[Any],
+    basis: Any,
+    coef: FloatArray,
+    intercept: FloatArray,
+    C: FloatArray,
+) -> tuple[Member, ...]:
+    """Return one member on the basis for every different gamma of the outputs."""
+    groups = alike(gamma)
+    if len(groups) == 1:
+        return (Member(Expansion(choice.at(gamma[0]), basis, coef, intercept, C)),)
+    return tuple(
+        Member(
+            Expansion(choice.at(gamma[own[0]]), basis, coef[:, own], intercept[own], C[own]), own
+        )
+        for own in groups
+    )

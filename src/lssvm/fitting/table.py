@@ -17,6 +17,7 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
 from lssvm.fitting.nested import NESTED, nested_outputs
 from lssvm.fitting.problem import AllRows, Problem, deal, sample_rows, subset
+from lssvm.fitting.record import Fit, Member, Trial, Tuning
 from lssvm.fitting.screening import distinct, median_of, screen
 from lssvm.fitting.stacking import (
     Stack,
@@ -30,7 +31,7 @@ from lssvm.fitting.stacking import (
 )
 from lssvm.fitting.table_large import fit_everything
 from lssvm.fitting.table_prototypes import add_prototypes
-from lssvm.fitting.table_record import Member, TableFit, Trial
+from lssvm.fitting.table_record import TableFit, TableState
 from lssvm.fitting.table_work import (
     FEW,
     N_FOLDS,
@@ -59,6 +60,7 @@ from lssvm.local import (
 )
 from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
+from lssvm.tasks import Numbers
 
 SMALL = 2500
 """Below as many rows outputs of metrics come from folds, above from other rows."""
@@ -119,7 +121,7 @@ def fit_table(
 
     Returns
     -------
-    TableFit
+    Fit
 
     Raises
     ------
@@ -155,14 +157,19 @@ def fit_table(
         clock.go_on()
         if not fitted:  # a model of the sample is there sooner
             plan, fitted = fit_at_once(work, plan)
-        fit = replace(assemble(work, plan, fitted), interrupted=True)
+        fit = interrupted(assemble(work, plan, fitted))
         report_end(work, fit)
     except KeyboardInterrupt as error:
         clock.go_on()
         if not fitted:
             raise
-        raise Interrupted(replace(assemble(work, plan, fitted), interrupted=True)) from error
+        raise Interrupted(interrupted(assemble(work, plan, fitted))) from error
     return fit
+
+
+def interrupted(fit: TableFit) -> TableFit:
+    """Return the record of a fit that was ended before all stages were through."""
+    return replace(fit, state=replace(fit.state, interrupted=True))
 
 
 Stage = Iterator[tuple[Plan, list[Fitted]]]
@@ -170,8 +177,8 @@ Stage = Iterator[tuple[Plan, list[Fitted]]]
 
 def report_end(work: Work, fit: TableFit) -> None:
     """Report the end of a fit."""
-    what, spent = "interrupted" if fit.interrupted else "done", work.clock.spent()
-    many = len({m.name for m in fit.used})  # prototypes are of one of them
+    what, spent = "interrupted" if fit.state.interrupted else "done", work.clock.spent()
+    many = len(fit.local_members)  # prototypes are of one of them
     text = f"{what}: {many} configuration{'s' if many > 1 else ''}, {spent:.1f} s"
     best = min(work.best, default=None)
     work.callback({"stage": what, "text": text, "best_loss": best, "elapsed": spent})
@@ -686,14 +693,13 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         stack = stack_of(work, [c for c, _, _ in fitted], outputs)
     candidates = [c for c, _, _ in fitted]
     held_out = held_out_outputs(work, plan, candidates, outputs)
-    beside = np.array([c.stage == "prototypes" for c in candidates])
     kept = stack.weights > 0
     for c, is_used in zip(candidates, kept, strict=True):
         if is_used and c.stage == "prototypes":  # leaves keep the rows that these were made of
             kept = kept | [c.name == other.name for other in candidates]
     members = [
-        Member(c.configuration, model, c.metric, c.rounds, float(w), bool(b))
-        for (c, model, _), w, k, b in zip(fitted, stack.weights, kept, beside, strict=True)
+        Member(model, None, c.configuration.scaling, c.metric, c.rounds, float(w), c.error)
+        for (c, model, _), w, k in zip(fitted, stack.weights, kept, strict=True)
         if k
     ]
     mean = np.average(problem.Y, axis=0, weights=problem.weight)
@@ -707,22 +713,26 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     dropped = {c.name: c for c in plan.dropped + plan.candidates if c.name not in names}
     trials += [trial_of(c, c.error / spread, 0.0) for c in dropped.values()]
     trials.sort(key=lambda t: (-t.weight, t.error))
-    leaf_size = max(model.leaf_size for c, model, _ in fitted if c.stage != "prototypes")
-    return TableFit(
+    leaf_size = max(
+        model.leaf_size if isinstance(model, LocalModel) else len(model.basis)
+        for c, model, _ in fitted
+        if c.stage != "prototypes"
+    )
+    return Fit(
+        Numbers(problem.Y.shape[1], single=False),
         tuple(members),
-        tuple(trials),
-        held_out,
-        leaf_size,
-        stack.offset,
-        note=plan.note,
-        spent=tuple(work.steps),
+        TableState(leaf_size=leaf_size, held_out=held_out, note=plan.note),
+        work.settings.seed,
+        tuning=Tuning(float("nan"), trials=tuple(trials), steps=tuple(work.steps)),
+        offset=stack.offset,
     )
 
 
 def trial_of(c: Candidate, error: float, weight: float) -> Trial:
     """Return the line of a candidate in the table of what was tried."""
     warped = c.metric.warp is not None
-    return Trial(c.configuration, c.rounds, error, weight, c.seconds, c.stage, warped)
+    kind = c.configuration
+    return Trial(kind.scaling, kind.kernel, c.rounds, error, weight, c.seconds, c.stage, warped)
 
 
 def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray]) -> Stack:

@@ -62,6 +62,7 @@ def fit_everything(
     if count and possible < least and settings.leaf_size is None:
         many = int(np.clip(np.sqrt(possible / n), 50, many))
         why = "time_limit leaves no time for exact leaves of all rows"
+    fitted: list[Fitted]
     if why:
         plan = replace(plan.keep(plan.candidates[:1]), note=f"prototypes in place of leaves: {why}")
         fitted = [fit_prototypes(work, everything, plan.candidates[0], many)]
@@ -77,8 +78,8 @@ def fit_everything(
 
 def fit_every_row(
     work: Work, everything: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
-) -> list[tuple[Candidate, LocalModel, FloatArray]]:
-    """Fit candidates to all rows in parts.
+) -> list[Fitted]:
+    """Fit candidates to all rows in leaves.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def fit_every_row(
                 part = engine.route(job.tree, X)
                 job.store.add(part, X, block.Y, block.weight, start=block.start)
         solved = [_solve(work, job, leaf_size, tries, sample) for job in jobs]
-    out: list[tuple[Candidate, LocalModel, FloatArray]] = []
+    out: list[Fitted] = []
     for number, c in enumerate(candidates):
         own = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
         model = LocalModel(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -19,17 +19,16 @@ from numpy.typing import NDArray
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_stream, slices
 from lssvm._core.errors import NumericalWarning
+from lssvm.backends.host import Host
 from lssvm.data import ArraySource
 from lssvm.fitting.problem import AllRows
-from lssvm.fitting.table_record import Configuration, Member
+from lssvm.fitting.record import Member
 from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
-from lssvm.kernels.radial import Distance
-from lssvm.local import Leaf, LocalModel, Partition, Rows, Setting
+from lssvm.kernels.base import Expansion
+from lssvm.local import LocalModel, Rows, Setting
 from lssvm.local.leaf import STEPS, Walk, weighted_error
-from lssvm.local.tree import Tree
 from lssvm.prototypes import RPCholesky, select_prototypes
-from lssvm.solvers import ExactFit
 from lssvm.solvers.moments import Moments, accumulate, nystrom_map, total
 from lssvm.solvers.primal import primal_system, solve_on_prototypes
 
@@ -50,17 +49,19 @@ _MATRICES = 24.0  # of m^2 numbers that fit into the budget
 _SHARED = 8.0  # of them that are there whatever the number of threads: folds, sums, solutions
 _LOOKED_AT = 10_000  # rows of the sample that choose the width
 _BLOCK = 4096
+_BUDGET = 2**28  # bytes of kernel values while outputs are computed
 
 
 def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]:
     """Return prototypes of all rows under the best metric, where a trial of some is good enough."""
-    leaves = len(fitted[0][1].leaves) if fitted else 1
+    leaves = len(local_of(fitted[0]).leaves) if fitted else 1
     if leaves < 2 or plan.candidates[0].stage != "metric" or work.clock.over(0.7):
         return []
     size = number_of_prototypes(work)
     if not size:
         return []
-    candidate, model, _ = min(fitted, key=lambda one: one[0].error)
+    best = min(fitted, key=lambda one: one[0].error)
+    candidate = best[0]
     work.report("prototypes", str(candidate.configuration), 0, 1)
     begin = work.clock.now()
     gamma = width_of_prototypes(work, plan, candidate, size)
@@ -69,9 +70,15 @@ def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]
     if gamma is None:
         work.step("prototypes", text, np.nan, cost, None)
         return []
-    new, beside, outputs = fit_beside(work, candidate, model, size, gamma)
+    new, model, outputs = fit_global(work, candidate, local_of(best), size, gamma)
     work.step("prototypes", text, np.nan, cost, begin)
-    return [(replace(new, seconds=work.clock.now() - begin), beside, outputs)]
+    return [(replace(new, seconds=work.clock.now() - begin), model, outputs)]
+
+
+def local_of(fitted: Fitted) -> LocalModel:
+    """Return the exact models of a fitted configuration."""
+    assert isinstance(fitted[1], LocalModel)
+    return fitted[1]
 
 
 def number_of_prototypes(work: Work) -> int:
@@ -134,17 +141,17 @@ def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int)
     return gamma if wanted or error < _NEAR * candidate.error else None
 
 
-def fit_beside(
-    work: Work, candidate: Candidate, parts: LocalModel, size: int, gamma: float
-) -> tuple[Candidate, LocalModel, FloatArray]:
-    """Fit prototypes to the rows of a model in parts.
+def fit_global(
+    work: Work, candidate: Candidate, local: LocalModel, size: int, gamma: float
+) -> tuple[Candidate, Expansion, FloatArray]:
+    """Fit prototypes to the rows of a local model.
 
     Parameters
     ----------
     work : Work
     candidate : Candidate
         Inputs, kernel and metric of the model.
-    parts : LocalModel
+    local : LocalModel
         Whose rows are taken.
     size : int
         Prototypes.
@@ -155,21 +162,21 @@ def fit_beside(
     -------
     candidate : Candidate
         With its own setting and error.
-    model : LocalModel
-        One part whose rows are the prototypes.
+    model : Expansion
+        On the prototypes.
     outputs : array of shape (n, k)
         Of all rows, by models of the other folds.
 
     Notes
     -----
     The fixed-size model of [DeBrabanter2010]_ under the metric of the candidate, its prototypes
-    drawn at random. A part sees its own rows only, so that what all rows have in common has to be
+    drawn at random. A leaf sees its own rows only, so that what all rows have in common has to be
     learned in each of them; prototypes learn it once. Where that is most of what there is to learn
-    (census data, for one) they are ahead of parts; elsewhere the stack leaves them out.
+    (census data, for one) they are ahead of leaves; elsewhere the stack leaves them out.
     O(n m (m + d)) time, O(m^2) memory.
     """
     random = work.random("prototypes")
-    rows, positions = rows_of(parts)
+    rows, positions = rows_of(local)
     chosen = random.choice(len(rows.X), min(size, len(rows.X)), replace=False)
     Z = np.unique(rows.X[chosen], axis=0)
     kernel = candidate.configuration.make_kernel(gamma)
@@ -185,30 +192,37 @@ def fit_beside(
     C, error = _best_C(sums, gram)
     setting = Setting(C, gamma)
 
-    def model_of(moments: Moments) -> LocalModel:
-        coef, intercept = solve_on_prototypes(moments, gram, C)
-        return expansion(candidate.configuration.distance, Z, coef, intercept, setting, error)
-
-    outputs = np.full(work.problem.Y.shape, np.nan)
+    outputs, host = (
+        np.full(work.problem.Y.shape, np.nan),
+        Host(2**28, work.settings.engine.n_workers),
+    )
     for v, cell in enumerate(cells):
-        outputs[positions[cell]] = model_of(without(sums, v)).outputs(
-            rows.X[cell], engine=work.settings.engine
-        )
+        coef, intercept = solve_on_prototypes(without(sums, v), gram, C)
+        outputs[positions[cell]] = host.outputs(kernel, rows.X[cell], Z, coef, intercept)
         work.clock.over(1.0)
     found = replace(candidate, setting=setting, error=error, stage="prototypes")
-    return found, model_of(total(sums)), outputs
+    coef, intercept = solve_on_prototypes(total(sums), gram, C)
+    return found, Expansion(kernel, Z, coef, intercept, np.full(len(intercept), C)), outputs
 
 
-def change_beside(
-    member: Member, parts: LocalModel, rows: Rows, *, forget: bool, threads: int
-) -> Member:
-    """Return prototypes with more rows, or fewer.
+def change_global(
+    member: Member,
+    before: Moments | None,
+    local: LocalModel,
+    rows: Rows,
+    *,
+    forget: bool,
+    threads: int,
+) -> tuple[Member, Moments]:
+    """Return prototypes with more rows, or fewer, and the moments of all rows.
 
     Parameters
     ----------
     member : Member
         Made of prototypes.
-    parts : LocalModel
+    before : Moments or None
+        Of the rows before; None: not summed up yet.
+    local : LocalModel
         With the rows that the prototypes are to be fitted to: it has learned or forgotten already.
     rows : Rows
         That have come or left, mapped as the model's own are.
@@ -222,9 +236,8 @@ def change_beside(
     (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need. Where most of
     the weight leaves, differences would have no digits left: the rows are summed up again.
     """
-    leaf = member.model.leaves[0]
-    Z, kernel = leaf.rows.X, member.configuration.make_kernel(leaf.setting.gamma)
-    before, moments = member.moments, None
+    one, moments = member.expansion, None
+    Z, kernel = one.basis, one.kernel
     if before is not None:
         # Elsewhere the shift, a mean of kernel values, may differ in its last digit.
         new = moments_of(kernel, rows, Z, None, threads)[0].shifted(before.shift)
@@ -232,18 +245,16 @@ def change_beside(
         if moments.weight < _LEFT * before.weight:
             moments = None
     if moments is None:
-        moments = moments_of(kernel, rows_of(parts)[0], Z, None, threads)[0]
-    n = sum(len(part.rows.X) for part in parts.leaves)  # copies of a row are one
+        moments = moments_of(kernel, rows_of(local)[0], Z, None, threads)[0]
+    n = sum(len(leaf.rows.X) for leaf in local.leaves)  # copies of a row are one
     moments = replace(moments, n=n)
-    coef, intercept = solve_on_prototypes(moments, np.asarray(kernel(Z, Z)), leaf.setting.C)
-    distance = member.model.distance
-    model = expansion(distance, Z, coef, intercept, leaf.setting, leaf.error)
-    return replace(member, model=model, moments=moments)
+    coef, intercept = solve_on_prototypes(moments, np.asarray(kernel(Z, Z)), float(one.C[0]))
+    return replace(member, model=replace(one, coef=coef, intercept=intercept)), moments
 
 
-def rows_of(parts: LocalModel) -> tuple[Rows, IntArray]:
-    """Return the rows of a model in parts, and their numbers where it knows them."""
-    partition = parts.partitions[0]
+def rows_of(local: LocalModel) -> tuple[Rows, IntArray]:
+    """Return the rows of a local model, and their numbers where it knows them."""
+    partition = local.partitions[0]
     some = [leaf.rows for leaf in partition.leaves]
     X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in some])
     Y, weight = np.concatenate([p.Y for p in some]), np.concatenate([p.weight for p in some])
@@ -276,7 +287,7 @@ def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
 
 def fit_prototypes(
     work: Work, everything: AllRows, candidate: Candidate, size: int
-) -> tuple[Candidate, LocalModel, FloatArray]:
+) -> tuple[Candidate, Expansion, FloatArray]:
     """Fit prototypes of the sample to all rows.
 
     Parameters
@@ -292,8 +303,8 @@ def fit_prototypes(
     Returns
     -------
     candidate : Candidate
-    model : LocalModel
-        One part whose rows are the prototypes.
+    model : Expansion
+        On the prototypes.
     outputs : array of shape (m, k)
         For the rows of the sample, from models that were fitted without them.
 
@@ -342,7 +353,8 @@ def fit_prototypes(
         outputs[rows] = K @ without[v][0][best] + without[v][1][best]
     coef, intercept = along(None)
     setting, error = Setting(float(C_GRID[best]), gamma), float(losses[best] / problem.weight.sum())
-    model = expansion(configuration.distance, Z, coef[best], intercept[best], setting, error)
+    C = np.full(problem.Y.shape[1], setting.C)
+    model = Expansion(kernel, Z, np.ascontiguousarray(coef[best]), intercept[best], C)
     return replace(candidate, setting=setting, error=error, stage="all rows"), model, outputs
 
 
@@ -365,13 +377,14 @@ def _best_width(
     train, test = some[folds[some] != 0], some[folds[some] == 0]
     learned, tested = (Rows(X[at], problem.Y[at], problem.weight[at]) for at in (train, test))
     gammas = [factor * candidate.setting.gamma for factor in _ONE_PASS_WIDTHS]
-    judged = judge_widths(candidate.configuration, gammas, learned, tested, size, random)
-    _, gamma, Z = min(judged, key=lambda one: one[0])
+    kernel = candidate.configuration.make_kernel
+    scored = score_widths(kernel, gammas, learned, tested, size, random)
+    _, gamma, Z = min(scored, key=lambda one: one[0])
     return gamma, Z
 
 
-def judge_widths(
-    configuration: Configuration,
+def score_widths(
+    make_kernel: Callable[[float], Kernel],
     gammas: Sequence[float],
     learned: Rows,
     tested: Rows,
@@ -380,7 +393,7 @@ def judge_widths(
 ) -> Iterator[tuple[float, float, FloatArray]]:
     """Yield the held-out error of prototypes, the gamma that they have, and the prototypes."""
     for gamma in gammas:
-        kernel = configuration.make_kernel(gamma)
+        kernel = make_kernel(gamma)
         Z = prototypes_of(learned.X, size, kernel, random)
         yield held_out_error(kernel, Z, learned, tested), gamma, Z
 
@@ -425,19 +438,3 @@ def fold_moments(
         return Moments.of(K, T[at], weight[at])
 
     return reduce(add, run_stream(block, slices(len(rows), _BLOCK), threads))
-
-
-def expansion(
-    distance: Distance,
-    Z: FloatArray,
-    coef: FloatArray,
-    intercept: FloatArray,
-    setting: Setting,
-    error: float,
-) -> LocalModel:
-    """Return an expansion on support vectors as a model of one part, without targets."""
-    k = coef.shape[1]
-    rows = Rows(Z, np.empty((0, k)), np.empty(0))
-    leaf = Leaf(rows, setting, ExactFit(coef, intercept, np.empty((0, k))), error)
-    tree = Tree(np.empty((0, Z.shape[1])), np.empty(0), np.empty((0, 2), dtype=np.intp), 1)
-    return LocalModel(distance, (Partition(tree, (leaf,)),), len(Z))

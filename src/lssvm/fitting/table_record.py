@@ -1,28 +1,22 @@
-"""What a fit for tables leaves: members, their stack, and what stands around the numbers."""
+"""Configurations of the model for tables, and what only its fits have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.preparation import PreparedTable
-from lssvm.fitting.record import check_form
+from lssvm.fitting.record import Features, Fit, Scaling
 from lssvm.kernels import Kernel, Metric
-from lssvm.kernels.metric import IDENTITY, Shape, low_rank
+from lssvm.kernels.metric import Shape, low_rank
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel
-from lssvm.local.engine import ONE_THREAD
 from lssvm.solvers.moments import Moments
-from lssvm.tasks import Classes, Numbers
-from lssvm.uncertainty import Probabilities, Residuals
 
-Scaling: TypeAlias = Literal["standardised", "quantiles"]
 KernelName: TypeAlias = Literal["rbf", "exponential", "laplacian"]
 
 SCALINGS: tuple[Scaling, ...] = ("standardised", "quantiles")
@@ -144,348 +138,144 @@ WIDE = 300
 """Features beyond which a full metric is made of the gradients of few rows, of their rank."""
 
 
-@dataclass(frozen=True, eq=False)
-class Member:
-    """A fitted configuration of the stack.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableState:
+    """What only a model for tables has.
 
     Attributes
     ----------
-    configuration : Configuration
-        Scaling of the inputs, and kernel.
-    metric : Metric
-        The map of its inputs.
-    rounds : int
-        Rounds in which the metric was learned.
-    model : LocalModel
-        Its exact models in parts.
-    weight : float
-        In the stack.
-    beside : bool
-        Whether it is made of prototypes of the rows that another member of the same configuration
-        and metric keeps in parts.
-    moments : Moments or None
-        Of all rows, once prototypes have learned or forgotten some.
-
-    Examples
-    --------
-    >>> from lssvm.fitting import Member
-    >>> list(Member.__dataclass_fields__)
-    ['configuration', 'model', 'metric', 'rounds', 'weight', 'beside', 'moments']
-    """
-
-    configuration: Configuration
-    model: LocalModel
-    metric: Metric = IDENTITY
-    rounds: int = 0
-    weight: float = 1.0
-    beside: bool = False
-    moments: Moments | None = None
-
-    def is_of(self, other: Member) -> bool:
-        """Return whether both have the same configuration and map, as prototypes and their leaves.
-
-        Parameters
-        ----------
-        other : Member
-            Of the same stack.
-        """
-        return self.name == other.name
-
-    @property
-    def name(self) -> tuple[Configuration, int, bool]:
-        """What tells members of one stack apart, prototypes and their leaves excepted."""
-        return self.configuration, self.rounds, self.metric.warp is not None
-
-    def mapped(self, inputs: Mapping[Scaling, FloatArray]) -> FloatArray:
-        """Return rows as the kernel sees them.
-
-        Parameters
-        ----------
-        inputs : mapping from scalings to array of shape (n, d)
-            Prepared rows.
-        """
-        return self.metric.apply(inputs[self.configuration.scaling])
-
-
-@dataclass(frozen=True, eq=False)
-class TableContext:
-    """From raw tables to the inputs of a `TableFit`, and from its outputs to answers.
-
-    Attributes
-    ----------
-    prepared : dict from scalings to PreparedTable
-        How raw columns become the inputs of every kind.
-    texts : bool
-        Whether the columns have names that are texts, as ``feature_names_in_`` takes them.
-    task : Classes or Numbers
-        What outputs mean.
-    shift, scale : arrays of shape (k,)
-        A target is scale * output + shift; 0 and 1 for classes.
-    weight_scale : float
-        Mean weight of the rows, by which weights were divided.
-    seed : int
-        What the preparation dealt its folds with.
-    n_rows : int
-        Rows that were fitted, equal ones together.
-    importances : array of shape (n_columns,)
-        Of the columns; they sum to one.
-    best_score : float
-        From rows that were left out.
-    calibration : Probabilities, Residuals or None
-        From held-out outputs to probabilities and sets, or to intervals.
-    nearby : int
-        Training rows near a row whose errors say how wide its interval is; 0: those of its part.
-
-    Examples
-    --------
-    >>> from lssvm.fitting import TableContext
-    >>> list(TableContext.__dataclass_fields__)[:3]
-    ['prepared', 'texts', 'task']
-    """
-
-    prepared: dict[Scaling, PreparedTable]
-    texts: bool
-    task: Classes | Numbers
-    shift: FloatArray
-    scale: FloatArray
-    weight_scale: float
-    seed: int
-    n_rows: int
-    importances: FloatArray
-    best_score: float = float("nan")
-    calibration: Probabilities | Residuals | None = None
-    nearby: int = 0
-
-    @property
-    def n_columns(self) -> int:
-        """Number of raw columns."""
-        return len(self.any_prepared.columns)
-
-    @property
-    def any_prepared(self) -> PreparedTable:
-        """One of the preparations: all are of the same raw columns."""
-        return next(iter(self.prepared.values()))
-
-    def stripped(self, form: str) -> TableContext:
-        """Return what a file of this form keeps: "support" has no sets and no intervals.
-
-        Parameters
-        ----------
-        form : {"all", "prediction", "support"}
-            All, what prediction and intervals need, or what prediction needs.
-        """
-        if form != "support":
-            return self
-        known, none = self.calibration, np.empty(0)
-        if isinstance(known, Probabilities):
-            return replace(self, calibration=replace(known, threshold=none, weight=none))
-        return replace(self, calibration=None)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A line of the table of what was tried.
-
-    Attributes
-    ----------
-    configuration : Configuration
-        Scaling of the inputs, and kernel.
-    rounds : int
-        Of the metric.
-    error : float
-        Mean squared error on rows that were not seen, relative to that of the mean.
-    weight : float
-        In the stack; 0 for what is not part of it.
-    seconds : float
-        What it took.
-    stage : str
-        The last stage it reached: "screening", "metric", "all rows" or "prototypes".
-    warped : bool
-        Whether its features are warped.
-
-    Examples
-    --------
-    >>> from lssvm.fitting import Configuration, Trial
-    >>> Trial(Configuration("quantiles", "laplacian"), 1, 0.2, 0.0, 0.1, "metric").stage
-    'metric'
-    """
-
-    configuration: Configuration
-    rounds: int
-    error: float
-    weight: float
-    seconds: float
-    stage: str
-    warped: bool = False
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of a fit.
-
-    Attributes
-    ----------
-    stage : str
-        "screening", "metric", "leaf size", "configurations", "all rows" or "prototypes".
-    what : str
-        What was done, or what would come next.
-    gain : float
-        By which share the out-of-sample loss fell, or is expected to fall; NaN where there is
-        nothing to compare with.
-    cost : float
-        Operations, relative to those that a gain of the preset's size may cost.
-    seconds : float
-        What it took; 0 for what was not done.
-    taken : bool
-        Whether it was done.
-    """
-
-    stage: str
-    what: str
-    gain: float
-    cost: float
-    seconds: float
-    taken: bool
-
-
-@dataclass(frozen=True, eq=False)
-class TableFit:
-    """A fitted model for tables.
-
-    Attributes
-    ----------
-    members : tuple of Member
-        What is stacked.
-    trials : tuple of Trial
-        All that was tried.
+    leaf_size : int
+        Rows of a leaf at most.
     held_out : array of shape (n, k)
         Stacked outputs of rows by models that had not seen them; NaN where there is none.
-    offset : array of shape (k,)
-        Added to the weighted sum of the members' outputs.
-    leaf_size : int
-        Rows of a part at most.
-    context : TableContext or None
-        From raw tables to inputs and from outputs to answers; None where the recipe was used alone.
-    stored : str
-        "all", or the form of the file that the model was loaded from.
+    n_rows : int
+        Rows that were fitted, equal ones together.
+    weight_scale : float
+        Mean weight of the rows, by which weights were divided.
+    importances : array of shape (n_columns,)
+        Of the columns; they sum to one.
+    named : bool
+        Whether the names of the columns are text, as ``feature_names_in_`` takes them.
+    moments : Moments or None
+        Of all rows, once a global member of prototypes has learned or forgotten some.
     interrupted : bool
         Whether the fit was ended before all stages were through.
     note : str
         What the model is, where it keeps no training rows: compressed, or made of prototypes.
-    spent : tuple of Step
-        What was tried, what it took and what it gained.
     """
 
-    members: tuple[Member, ...]
-    trials: tuple[Trial, ...]
-    held_out: FloatArray
     leaf_size: int
-    offset: FloatArray = field(default_factory=lambda: np.zeros(1))
-    context: TableContext | None = None
-    stored: str = "all"
+    held_out: FloatArray
+    n_rows: int = 0
+    weight_scale: float = 1.0
+    importances: FloatArray = field(default_factory=lambda: np.empty(0))
+    named: bool = False
+    moments: Moments | None = None
     interrupted: bool = False
     note: str = ""
-    spent: tuple[Step, ...] = ()
 
-    def need(self, form: str, what: str) -> None:
-        """Raise where the file that the model was loaded from left out what is asked for.
-
-        Parameters
-        ----------
-        form : {"all", "prediction", "support"}
-            What a file has to keep for it.
-        what : str
-            What is asked for, the first words of the error.
-        """
-        if self.note and form == "all":
+    def check_rows(self, what: str) -> None:
+        """Raise where the model keeps no training rows."""
+        if self.note:
             raise InvalidInputError(
                 f"{what} cannot be had from a model of support vectors, which keeps no training "
                 "rows: ask the model that it was compressed from, or fit one that keeps its rows "
                 "(fewer of them, or more memory and time)."
             )
-        check_form(self.stored, form, what)
 
-    def stripped(self, form: str) -> TableFit:
-        """Return what a file of this form keeps.
+    def reduced(self, form: str, fit: TableFit) -> TableState:
+        """Return what a file of this form keeps."""
+        return replace(self, held_out=self.held_out[:0], moments=None)
 
-        Parameters
-        ----------
-        form : {"all", "prediction", "support"}
-            All, what prediction and intervals need, or what prediction needs.
-        """
-        if form == "all":
-            return self
-        # Intervals by nearby errors need those of the member that they are taken from.
-        near = form == "prediction" and self.context is not None and self.context.nearby > 0
-        return replace(
-            self,
-            members=tuple(
-                replace(m, model=m.model.stripped(near and m is self.largest), moments=None)
-                for m in self.members
-            ),
-            held_out=self.held_out[:0],
-            context=None if self.context is None else self.context.stripped(form),
-            stored=form,
-        )
+    def published(self, fit: TableFit) -> dict[str, Any]:
+        """Return fitted attributes of the estimator."""
+        assert fit.tuning is not None
+        trials = fit.tuning.trials
+        found: dict[str, Any] = {
+            "n_features_in_": len(fit.any_prepared.columns),
+            "weight_scale_": self.weight_scale,
+            "configurations_": {name: [getattr(t, name) for t in trials] for name in OF_TRIALS},
+            "leaf_size_": self.leaf_size,
+            "feature_importances_": self.importances,
+            "summary_": summary(fit),
+        }
+        if self.named:
+            found["feature_names_in_"] = np.array(fit.any_prepared.names, dtype=object)
+        return found
 
-    def outputs(
-        self, inputs: Mapping[Scaling, FloatArray], *, engine: LeafEngine = ONE_THREAD
-    ) -> FloatArray:
-        """Return the stacked outputs (n, k) for prepared inputs.
 
-        Parameters
-        ----------
-        inputs : mapping from scalings to arrays of shape (n, d)
-            Prepared rows, for every kind of inputs that a member takes.
-        engine : LeafEngine, optional
-            Where it is computed; by default on one thread.
-        """
-        total = sum(m.weight * m.model.outputs(m.mapped(inputs), engine=engine) for m in self.used)
-        return np.asarray(total + self.offset)
+TableFit: TypeAlias = Fit[TableState]
 
-    @property
-    def used(self) -> list[Member]:
-        """The members that outputs are made of: all but parts that stay for their rows alone."""
-        return [m for m in self.members if m.weight > 0]
+OF_TRIALS = ("scaling", "kernel", "rounds", "error", "weight", "seconds", "stage", "warped")
+"""Columns of ``configurations_``."""
 
-    @property
-    def in_parts(self) -> list[Member]:
-        """The members that keep their rows: all but prototypes beside them."""
-        return [m for m in self.members if not m.beside]
 
-    @property
-    def n_tried(self) -> int:
-        """The number of configurations that were tried, without prototypes of the same ones."""
-        return sum(trial.stage != "prototypes" for trial in self.trials)
+def local_error(fit: TableFit, features: Features | None, n: int, nearby: int = 0) -> FloatArray:
+    """Return the root mean squared error around every row, shape (n, 1) or (n, k).
 
-    @property
-    def largest(self) -> Member:
-        """The member in parts with the largest weight."""
-        return max(self.in_parts, key=lambda m: m.weight)
+    Parameters
+    ----------
+    fit : Fit
+    features : mapping from scalings to arrays of shape (n, d), or None
+        Prepared rows; None for the training rows, with errors of other rows only.
+    n : int
+        Number of rows.
+    nearby : int, default=0
+        Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is the
+        error of the leaf of a row, all outputs together.
+    """
+    members = fit.local_members
+    if nearby:
+        largest = max(members, key=lambda member: member.weight)
+        return np.sqrt(largest.squared_error(features, n, nearby))
+    errors = [np.sqrt(member.squared_error(features, n)) for member in members]
+    weights = [max(member.weight, 1e-12) for member in members]
+    return np.asarray(np.average(errors, axis=0, weights=weights))
 
-    def local_error(
-        self, inputs: Mapping[Scaling, FloatArray] | None, n: int, nearby: int = 0
-    ) -> FloatArray:
-        """Return the root mean squared error around every row, shape (n, 1) or (n, k).
 
-        Parameters
-        ----------
-        inputs : mapping from scalings to arrays of shape (n, d), or None
-            Prepared rows, for every kind of inputs that a member takes; None for the training
-            rows, with errors of other rows only.
-        n : int
-            Number of rows.
-        nearby : int, default=0
-            Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is
-            the error of the leaf of a row, all outputs together.
-        """
-
-        def error(member: Member) -> FloatArray:
-            X = None if inputs is None else member.mapped(inputs)
-            return np.sqrt(member.model.squared_error(X, n, nearby))
-
-        if nearby:
-            return error(self.largest)
-        weights = [max(member.weight, 1e-12) for member in self.in_parts]
-        errors = [error(member) for member in self.in_parts]
-        return np.asarray(np.average(errors, axis=0, weights=weights))
+def summary(fit: TableFit) -> str:
+    """Return what was chosen, and why, in words; then which columns are dropped or guessed."""
+    state, tuning, prepared = fit.state, fit.tuning, fit.any_prepared
+    assert tuning is not None
+    columns = [f"- column {name!r} is dropped: {why}." for name, why in prepared.dropped.items()]
+    columns += [f"- column {name!r}: {guess}." for name, guess in prepared.guesses.items()]
+    if not tuning.trials:
+        return "\n".join([state.note, *columns])
+    local = fit.local_members
+    several = len(local) > 1
+    each = "each " if several else ""
+    if state.note:
+        how = f"{state.leaf_size} {state.note}"
+    else:
+        most = max(len(member.local.leaves) for member in local)
+        how = f"{each}in {most} leaves of at most {state.leaf_size} rows"
+        if most == 1:
+            how = f"{each}an exact model of all rows"
+        for member in fit.members:
+            if not member.in_leaves:
+                how += f", and {member.n_basis:,} prototypes of all of them"
+    many = f"{len(local)} configurations" if several else "1 configuration"
+    lines = [f"{many} for {state.n_rows:,} rows, {how}."]
+    if state.interrupted:
+        lines.append("The fit was interrupted: this is what was finished.")
+    for trial in tuning.trials:
+        name = str(trial)
+        if trial.rounds:
+            what = "warp" if trial.warped else "metric"
+            name += f", {what} of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
+        if trial.stage == "prototypes":
+            name += ", prototypes"
+        share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
+        lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
+    seconds: dict[str, float] = {}
+    for step in tuning.steps:
+        if step.taken:
+            seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+    took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
+    lines += [f"Time: {', '.join(took)}."] if took else []
+    lines += [
+        f"- not worth its cost: {step.what}, gain {max(step.gain, 0.0):.2%} of the loss."
+        for step in tuning.steps
+        if not step.taken and np.isfinite(step.gain)
+    ]
+    return "\n".join([*lines, *columns])

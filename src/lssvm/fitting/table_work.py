@@ -14,9 +14,11 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
 from lssvm.fitting.problem import Problem
+from lssvm.fitting.record import Step
 from lssvm.fitting.stacking import StackRule, fit_stack, mean_loss
-from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, Step
+from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration
 from lssvm.kernels import Metric
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY, Shape
 from lssvm.local import LeafEngine, LocalModel, Setting
 from lssvm.local.engine import ONE_THREAD
@@ -236,7 +238,7 @@ class Candidate:
         return self.configuration, self.rounds, self.metric.warp is not None
 
 
-Fitted = tuple[Candidate, LocalModel, FloatArray]
+Fitted = tuple[Candidate, LocalModel | Expansion, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,8 +54,7 @@ def save(
     ------
     InvalidInputError
         If the model contains something that a file cannot store: a kernel that is a function, in
-        `NARX` a regressor of another library or a model for tables, in a pipeline another
-        transformer.
+        `NARX` a regressor of another library, in a pipeline another transformer.
 
     Notes
     -----
@@ -154,7 +153,8 @@ def load(path: Path) -> Any:
     container, arrays = read_container(path)
     header = container.header
     try:
-        stored = decode(_tree(header), arrays, schema(), allowance(container.size))
+        tree = older.convert(header.get("model"), header["format"], arrays)
+        stored = decode(tree, arrays, schema(), allowance(container.size))
         inner = stored.model if isinstance(stored, StoredPipeline) else stored
         if not isinstance(inner, Model) or inner.record is None:
             raise ModelFileError("The file holds no estimator that is fitted.")
@@ -226,11 +226,6 @@ def read_header(path: Path) -> dict[str, Any]:
             ) from error
 
 
-def _tree(header: Mapping[str, Any]) -> Any:
-    """Return what a header says of the model, in the names of today's records."""
-    return older.convert(header.get("model"), header["format"])
-
-
 def _last(model: object) -> Any:
     """Return the model itself, which may stand at the end of a pipeline."""
     steps = getattr(model, "steps", None)
@@ -257,14 +252,15 @@ def _facts(model: object) -> dict[str, Any]:
 
 
 def _described(container: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
-    header, tree = container.header, _tree(container.header)
+    header = container.header
+    tree = older.convert(header.get("model"), header["format"])
     model, steps = tree["fields"], None
     if tree["record"] == "StoredPipeline":
         steps = [describe(step) for step in model["steps"]]
         model = model["model"]["fields"]
-    context = model["record"]["fields"].get("context", {"fields": {}})["fields"]
-    record = context or model["record"]["fields"]
+    record = model["record"]["fields"]
     task = record.get("task", {"fields": {}})["fields"]
+    prepared = describe(record.get("prepared")) or describe(model["preparation"])
     return {
         "format": header["format"],
         "version": header["lssvm"],
@@ -276,7 +272,7 @@ def _described(container: Container, fetch: Callable[[str], Any]) -> dict[str, A
         "n_features": model["n_features"],
         "feature_names": _labels(model["feature_names"], fetch),
         "classes": _labels(task.get("classes"), fetch),
-        "preparation": describe(context.get("prepared", model["preparation"])),
+        "preparation": prepared,
         **({} if steps is None else {"steps": steps}),
         "metrics": dict(header["metrics"]),
         "schema_sha256": header["schema_sha256"],
@@ -322,11 +318,9 @@ def _schema(whole: Model | StoredPipeline) -> str:
     stored: Any = getattr(whole, "model", whole)
     steps: Any = getattr(whole, "steps", None)
     names, ready = stored.feature_names, stored.preparation or {}
-    context = getattr(stored.record, "context", None)
-    task = getattr(context or stored.record, "task", None)
-    classes = getattr(task, "classes", None)
-    if context is not None:
-        columns = context.any_prepared.columns
+    classes = getattr(getattr(stored.record, "task", None), "classes", None)
+    if getattr(stored.record, "prepared", None):
+        columns = stored.record.any_prepared.columns
         levels = [getattr(column.encoding, "levels", None) for column in columns]
         ready = {"kinds": [column.kind for column in columns], "categories": levels}
     parts = {

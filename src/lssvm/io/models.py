@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix
 
 from lssvm import estimators, local
-from lssvm._core.arrays import IntArray, is_sparse
+from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import n_threads
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError, printable
 from lssvm.codes import make_code
@@ -30,21 +30,27 @@ from lssvm.data.dates import ORDERS
 from lssvm.data.encodings import CYCLES, DateEncoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import SCANNED
-from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
+from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
-from lssvm.estimators.table_model import TableModel
-from lssvm.fitting.dual import DualCalibrationData
-from lssvm.fitting.fixed_solution import CalibrationSample, FixedCalibrationData, FixedDetails
-from lssvm.fitting.greedy import GreedyCalibrationData, GreedyDetails
+from lssvm.fitting.dual import DualCalibrationData, DualState
+from lssvm.fitting.fixed_solution import (
+    CalibrationSample,
+    FixedCalibrationData,
+    FixedFit,
+    FixedState,
+)
+from lssvm.fitting.greedy import GreedyCalibrationData, GreedyFit, GreedyState
 from lssvm.fitting.record import FORMS, Fit
 from lssvm.fitting.series import Layout, SeriesFit
-from lssvm.fitting.table_record import Member, TableContext, TableFit
+from lssvm.fitting.table_record import TableFit, TableState
 from lssvm.io.records import NotStorable, encode, need
 from lssvm.io.schema import MAX_CLASSES, Model, schema
 from lssvm.kernels import Kernel, Metric, Trend
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.factory import has_gamma
+from lssvm.kernels.radial import KERNEL_OF
 from lssvm.solvers.moments import Moments
-from lssvm.tasks import Classes, Task
+from lssvm.tasks import Classes, Numbers, Task
 from lssvm.uncertainty import Isotonic, Probabilities, Residuals
 from lssvm.uncertainty.probabilities import by_problem
 
@@ -132,6 +138,9 @@ def check_task(task: Task, k: int) -> None:
     """Check labels and output code, or the number of outputs."""
     if not isinstance(task, Classes):
         need(1 <= task.n_outputs <= MOST and task.n_outputs == k, "the outputs do not fit")
+        need((task.shift is None) == (task.scale is None), "the units of the targets do not fit")
+        check_shapes(task, shift=(k,), scale=(k,))
+        check_positive(task, "scale")
         return
     labels = task.classes
     need(labels.dtype.kind in "biufUO", "classes are no labels")
@@ -140,8 +149,13 @@ def check_task(task: Task, k: int) -> None:
     need(len({type(label) for label in labels.tolist()}) == 1, "classes are of several types")
     need(np.all(labels[:-1] < labels[1:]), "classes are not in order")
     check_shapes(task.code, matrix=(len(labels), k))
+    decoding = task.decoding
+    if decoding == "argmax":
+        ova = make_code("ova", len(labels)).matrix
+        need(np.array_equal(task.code.matrix, ova), "the classes have another code")
+        decoding = None
     options = {"targets": task.targets, "class_weight": task.class_weight}
-    type(task).of(labels, multiclass=task.code, decoding=task.decoding, **options)
+    type(task).of(labels, multiclass=task.code, decoding=decoding, **options)
 
 
 def check_calibration(
@@ -156,11 +170,13 @@ def check_calibration(
             need(values.ndim == 1 and values.shape == weight.shape, "the residuals do not fit")
             need(np.all(values[:-1] <= values[1:]), "the residuals are not in order")
             need(np.all(weight >= 0), "the weights of residuals are negative")
+        check_range(calibration, 0, 2**63 - 1, "nearby")
         return
     need(calibration is not None and isinstance(task, Classes), "the calibration is missing")
     assert calibration is not None and isinstance(task, Classes)
     same = np.array_equal(calibration.code.matrix, task.code.matrix)
-    need(same and calibration.decoding == task.decoding, "the probabilities have another code")
+    decoding = None if task.decoding == "argmax" else task.decoding
+    need(same and calibration.decoding == decoding, "the probabilities have another code")
     count = task.n_outputs if by_problem(task.code) else task.n_classes
     need(len(calibration.maps) == count, "maps are missing")
     need(stored == "support" or len(calibration.threshold), "the quantiles of sets are missing")
@@ -262,58 +278,97 @@ def is_zone(zone: str | None) -> bool:
         return False
 
 
-# -- the kernel estimators ---------------------------------------------------------------------
+# -- fits --------------------------------------------------------------------------------------
+
+_FAMILY: dict[type[Any], str] = {
+    DualState: "LSSV",
+    FixedState: "FixedSizeLSSV",
+    GreedyState: "GreedyLSSV",
+}
 
 
-def check_fit(
-    model: KernelEstimator, fit: Fit, d: int, calibration: Probabilities | Residuals | None
-) -> None:
+def check_fit(model: KernelEstimator, fit: Fit[Any], stored: Model) -> None:
     """Raise a `ModelFileError` where the parts of a fit do not fit together."""
-    need(fit.coef.ndim == 2 and len(fit.coef), "coef has no rows")
-    task, data, details, (m, k) = fit.task, fit.calibration, fit.details, fit.coef.shape
-    family = type(details).__name__.removesuffix("Details")
-    name = {"Fixed": "FixedSize", "Dual": ""}.get(family, family)
-    wanted = f"{name}LSSV{'C' if isinstance(task, Classes) else 'R'}"
-    same = type(model).__name__ == wanted and type(data).__name__ == f"{family}CalibrationData"
-    need(same, "the record is one of another estimator")
+    task, state, k = fit.task, fit.state, fit.task.n_outputs
+    classes = isinstance(task, Classes)
+    wanted = f"{_FAMILY.get(type(state))}{'C' if classes else 'R'}"
+    if isinstance(state, TableState):
+        wanted = "LSSVMClassifier" if classes else "LSSVMRegressor"
+    need(type(model).__name__ == wanted, "the record is one of another estimator")
     need(fit.stored in FORMS, "how much is stored is not known")
     check_task(task, k)
     _check_resources(model)
     model._host()
+    check_range(fit, 0, 2**63 - 1, "seed")
+    need(fit.members and fit.used, "there is no member with a weight")
+    if isinstance(state, TableState):
+        _check_table(fit, state, stored)
+    else:
+        _check_kernel_fit(model, fit, stored)
+    if fit.calibrated is not None:
+        check_calibration(fit.calibrated, task, fit.stored)
+
+
+def _check_kernel_fit(model: KernelEstimator, fit: Fit[Any], stored: Model) -> None:
+    """Check a fit whose members share one basis."""
+    ready = None if stored.preparation is None else read_preparation(stored.preparation)
+    d, state, data, task = check_columns(stored, ready), fit.state, fit.calibration, fit.task
+    need(not fit.prepared and fit.offset is None, "a model of features has columns or an offset")
+    need(not isinstance(task, Numbers) or task.scale is None, "the targets have units")
+    need(getattr(task, "decoding", None) != "argmax", "the classes are decoded otherwise")
+    kinds = {
+        DualState: DualCalibrationData,
+        FixedState: FixedCalibrationData,
+        GreedyState: GreedyCalibrationData,
+    }
+    need(type(data) is kinds[type(state)], "the record is one of another estimator")
     if isinstance(model, KernelClassifier):
         model._check_coding()
-    choice = model._kernel_choice()
-    kernels = [group.kernel for group in fit.output_groups]
+    choice, kernels = model._kernel_choice(), []
+    for member in fit.members:
+        plain = (member.scaling, member.weight, member.in_leaves) == ("none", 1.0, False)
+        need(plain, "a member is one of a model for tables")
+        kernels.append(member.expansion.kernel)
+        check_metric(member.metric, d)
+        _check_rows("basis", member.expansion.basis, choice)
+        m = member.expansion.coef.shape[0] if member.expansion.coef.ndim == 2 else 0
+        need(m and m == len(fit.members[0].expansion.coef), "coef has no rows, or others")
+        served = fit.task.n_outputs if member.outputs is None else len(member.outputs)
+        _check_expansion(member.expansion, (m,) if choice.precomputed else (m, d), served)
+        if choice.precomputed:
+            check_range(member.expansion, 0, d - 1, "basis")
+    k = task.n_outputs
+    _check_outputs([np.arange(k) if m.outputs is None else m.outputs for m in fit.members], k)
     if isinstance(data, DualCalibrationData):
         kernels += [part.kernel for part in data.parts]
     for kernel in kernels:
         named = kernel.name == choice.name and not has_gamma(kernel)
         need(named, "a kernel is not the one that the parameters name")
         check_kernel(kernel, d)
-    _check_outputs([group.columns for group in fit.output_groups], k)
-    _check_rows("basis", fit.basis, choice)
-    check_shapes(fit, basis=(m,) if choice.precomputed else (m, d))
-    if choice.precomputed:
-        check_range(fit, 0, d - 1, "basis")
-    check_shapes(fit, intercept=(k,), C=(k,), threshold=(k,), relevance=(d,), support=(None,))
-    check_positive(fit, "C")
-    check_metric(fit.metric, d)
-    _check_gamma(fit, fit.gamma, *[None] * min(np.ndim(fit.gamma), 2))
-    check_range(fit, -1, np.inf, "support")
-    need(len(fit.support) == m or (family == "Fixed" and not len(fit.support)), "support")
-    check_range(fit, 0, 2**63 - 1, "seed", "iterations")
+    check_shapes(state, threshold=(k,), relevance=(d,), support=(None,))
+    _check_gamma(state, state.gamma, *[None] * min(np.ndim(state.gamma), 2))
+    check_range(state, -1, np.inf, "support")
+    size = len(fit.expansion.coef)
+    no_support = isinstance(state, FixedState) and not len(state.support)
+    need(len(state.support) == size or no_support, "support")
+    check_range(state, 0, 2**63 - 1, "iterations")
     if isinstance(data, DualCalibrationData):
         _check_rows("X", data.X, choice)
         _check_dual(data, task, d)
-    if isinstance(details, FixedDetails) and isinstance(data, FixedCalibrationData):
-        _check_fixed(fit, details, data.sample, d)
-    if isinstance(details, GreedyDetails) and isinstance(data, GreedyCalibrationData):
-        _check_greedy(fit, details, data, choice.precomputed)
-    if calibration is not None:
-        check_calibration(calibration, task, fit.stored)
+    if isinstance(state, FixedState) and isinstance(data, FixedCalibrationData):
+        _check_fixed(fit, data.sample, d)
+    if isinstance(state, GreedyState) and isinstance(data, GreedyCalibrationData):
+        _check_greedy(fit, data, choice.precomputed)
 
 
-def _check_resources(model: KernelEstimator | TableModel) -> None:
+def _check_expansion(one: Expansion, basis: tuple[int, ...], k: int) -> None:
+    """Check the shapes of an expansion of k outputs."""
+    m = basis[0]
+    check_shapes(one, basis=basis, coef=(m, k), intercept=(k,), C=(k,))
+    check_positive(one, "C")
+
+
+def _check_resources(model: KernelEstimator) -> None:
     whole = model.n_jobs is None or type(model.n_jobs) is int
     need(whole and abs(model.n_jobs or 1) <= 4096, "n_jobs is no number of threads")
     need(isinstance(model.verbose, int), "verbose is no number")
@@ -367,23 +422,24 @@ def _check_moments(moments: Moments, m: int, q: int) -> None:
     check_range(moments, 0, np.inf, "weight", "n")
 
 
-def _check_fixed(fit: Fit, details: FixedDetails, sample: CalibrationSample | None, d: int) -> None:
+def _check_fixed(fit: FixedFit, sample: CalibrationSample | None, d: int) -> None:
     """Check moments, map and the sample of rows of a fixed-size model."""
-    task, (m, k), classes = fit.task, fit.coef.shape, isinstance(fit.task, Classes)
-    need(fit.threshold is not None or not classes, "the threshold is missing")
+    state, (m, k) = fit.state, fit.expansion.coef.shape
+    task, classes = fit.task, isinstance(fit.task, Classes)
+    need(state.threshold is not None or not classes, "the threshold is missing")
     count = _n_classes(task) if task.per_class else 1
-    need(len(details.moments) in (0, count), "the moments do not fit")
-    for moments in details.moments:
+    need(len(state.moments) in (0, count), "the moments do not fit")
+    for moments in state.moments:
         _check_moments(moments, m, 0 if task.per_class else k)
-    bars = fit.stored == "prediction" and not classes and fit.loss == "squared"
-    needed = details.is_posterior_of_model and (fit.stored == "all" or bars)
-    need(details.moments or not needed, "the moments are missing")
-    need(details.map is not None or not details.moments, "the map is missing")
-    if (nystrom := details.map) is not None:
+    bars = fit.stored == "prediction" and not classes and state.loss == "squared"
+    needed = state.is_posterior_of_model and (fit.stored == "all" or bars)
+    need(state.moments or not needed, "the moments are missing")
+    need(state.map is not None or not state.moments, "the map is missing")
+    if (nystrom := state.map) is not None:
         check_shapes(nystrom, eigenvalues=(None,))
         check_shapes(nystrom, T=(m, len(nystrom.eigenvalues)))
-    check_shapes(details, used=(m, k), centre=(k,))
-    check_range(details, 0, np.inf, "n_prototypes", "peak_memory")
+    check_shapes(state, used=(m, k), centre=(k,))
+    check_range(state, 0, np.inf, "n_prototypes", "peak_memory")
     if sample is not None:
         need((sample.labels is not None) == classes, "the labels of the sample do not fit")
         rows = sample.X is not None or (classes and sample.held_out is not None)
@@ -395,16 +451,14 @@ def _check_fixed(fit: Fit, details: FixedDetails, sample: CalibrationSample | No
         check_range(sample, 0, np.inf, "weight")
 
 
-def _check_greedy(
-    fit: Fit, details: GreedyDetails, data: GreedyCalibrationData, precomputed: bool
-) -> None:
+def _check_greedy(fit: GreedyFit, data: GreedyCalibrationData, precomputed: bool) -> None:
     """Check the runs of a greedy model, one for every output."""
-    m, k = fit.coef.shape
-    runs = [details.paths, details.places, details.ridges]
-    needed = k if fit.stored == "all" or details.paths else 0
+    state, (m, k) = fit.state, fit.expansion.coef.shape
+    runs = [state.paths, state.places, state.ridges]
+    needed = k if fit.stored == "all" or state.paths else 0
     need(all(len(one) == needed for one in runs), "the runs do not serve every output")
-    check_shapes(details, centre=(k,), gram=(m, m), C_scores=(None,))
-    need(details.gram is not None or not (precomputed and needed), "the kernel matrix is missing")
+    check_shapes(state, centre=(k,), gram=(m, m), C_scores=(None,))
+    need(state.gram is not None or not (precomputed and needed), "the kernel matrix is missing")
     for path, places, ridges in zip(*runs, strict=True):
         s = len(path.support)
         check_shapes(path, support=(s,), coef=(s,), targets=(s,), offsets=(s,), factor=(s, s))
@@ -422,90 +476,98 @@ def _check_greedy(
 # -- the model for tables ----------------------------------------------------------------------
 
 
-def check_table(model: TableModel, fit: TableFit, stored: Model) -> None:
-    """Raise a `ModelFileError` where the parts of a model for tables do not fit together."""
-    context = fit.context
-    need(context is not None, "context is missing")
-    assert context is not None
-    task, k = context.task, context.task.n_outputs
-    wanted = estimators.LSSVMClassifier if isinstance(task, Classes) else estimators.LSSVMRegressor
-    need(type(model) is wanted, "the record is one of another estimator")
-    need(fit.stored in FORMS, "how much is stored is not known")
-    _check_resources(model)
-    _check_context(context, fit.stored)
-    columns, names = context.any_prepared.columns, stored.feature_names
-    named = names is not None and [c.name for c in columns] == list(names)
-    need(check_columns(stored, None) == len(columns), "the columns do not fit")
-    need(named if context.texts else names is None, "the names of columns do not fit")
-    need(stored.preparation is None and stored.calibration is None, "there are parts too many")
-
-    check_shapes(fit, held_out=(None, k), offset=(k,) if len(fit.offset) == k else (1,))
-    rows, all_kept = len(fit.held_out), fit.stored == "all"
+def _check_table(fit: TableFit, state: TableState, stored: Model) -> None:
+    """Check columns, members and held-out outputs of a model for tables."""
+    task, k, tuning = fit.task, fit.task.n_outputs, fit.tuning
+    _check_prepared(fit, state, stored)
+    units = task.decoding == "argmax" if isinstance(task, Classes) else task.scale is not None
+    need(units and fit.calibration is None, "the record is one of another estimator")
+    need(tuning is not None, "the trials are missing")
+    check_shapes(state, held_out=(None, k), importances=(len(fit.any_prepared.columns),))
+    fits = fit.offset is None or fit.offset.shape in ((1,), (k,))
+    need(fits, "offset has another shape")
+    check_positive(state, "weight_scale")
+    check_range(state, 0, 2**63 - 1, "n_rows")
+    check_range(state, 1, np.inf, "leaf_size")
+    rows, all_kept = len(state.held_out), fit.stored == "all"
     need(all_kept or not rows, "there are outputs that were not to be kept")
-    need(fit.members and fit.used, "there is no configuration with a weight")
-    check_range(fit, 1, np.inf, "leaf_size")
     for member in fit.members:
-        ready = context.prepared.get(member.configuration.scaling)
-        _check_member(member, -1 if ready is None else ready.n_features, k, rows, all_kept)
-        exact = [m for m in fit.in_parts if m.is_of(member)] if member.beside else [member]
-        need(len(exact) == 1, "there are prototypes without the leaves that they belong to")
-        first, second = exact[0].metric.map, member.metric.map
-        same = first is second if first is None or second is None else np.array_equal(first, second)
+        ready = fit.prepared.get(member.scaling)
+        d = check_metric(member.metric, -1 if ready is None else ready.n_features)
+        check_range(member, 0, np.inf, "weight", "rounds")
+        need(member.outputs is None, "a member serves some outputs alone")
+        need(np.isnan(member.error) or member.error >= 0, "error is out of range")
+        if member.in_leaves:
+            _check_local(member.local, d, k, rows, all_kept)
+            continue
+        one = member.expansion
+        _check_expansion(one, (len(one.coef), d), k)
+        need(type(one.kernel) in KERNEL_OF.values(), "a kernel is not one of tables")
+        check_kernel(one.kernel, d)
+        need(len(one.coef), "coef has no rows")
+        exact = [m for m in fit.members if m.in_leaves and m.is_of(member)]
+        alone = len(fit.members) == 1
+        need(len(exact) == (0 if alone else 1), "prototypes have no leaves that they belong to")
+        same = all(_same_arrays(one.metric.map, member.metric.map) for one in exact)
         need(same, "prototypes have another metric than their leaves")
-    if context.nearby and fit.stored != "support":
-        leaves = [leaf for partition in fit.largest.model.partitions for leaf in partition.leaves]
+        need(np.isfinite(member.error), "the error of prototypes is missing")
+    _check_global(fit, state, k)
+    if isinstance(fit.calibrated, Residuals) and fit.calibrated.nearby and fit.stored != "support":
+        largest = max(fit.local_members, key=lambda member: member.weight)
+        leaves = [leaf for one in largest.local.partitions for leaf in one.leaves]
         need(all(len(leaf.squares) for leaf in leaves), "the errors of the rows are missing")
+    if isinstance(task, Classes) or fit.stored != "support":
+        need(fit.calibrated is not None, "the calibration is missing")
 
 
-def _check_context(context: TableContext, stored: str) -> None:
-    """Check columns, task, units and calibration of a model for tables."""
-    tables, task = list(context.prepared.values()), context.task
-    need(tables, "the inputs are not known")
+def _same_arrays(one: FloatArray | None, other: FloatArray | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
+
+
+def _check_global(fit: TableFit, state: TableState, k: int) -> None:
+    """Check the moments of the one member that may be a global model of all rows."""
+    globals_ = [member.expansion for member in fit.members if not member.in_leaves]
+    need(len(globals_) <= 1, "there are several global members")
+    if (moments := state.moments) is None:
+        return
+    need(fit.stored == "all" and globals_, "there are moments that were not to be kept")
+    _check_moments(moments, len(globals_[0].coef), k)
+    # Kernel values are from 0 to 1, and so is their mean.
+    most = 1.001 * moments.weight
+    sums = max(float(np.abs(moments.gram).max()), float(np.abs(moments.border).max()))
+    need(most > 0.0 and sums <= most, "moments are no sums of kernel values")
+    check_range(moments, -1.001, 1.001, "shift")
+
+
+def _check_prepared(fit: TableFit, state: TableState, stored: Model) -> None:
+    """Check the raw columns of a model for tables."""
+    tables, names = list(fit.prepared.values()), stored.feature_names
+    need(tables, "the columns are not known")
+    need("none" not in fit.prepared, "columns are not scaled")
     for table in tables:
         check_prepared(table)
     columns = [[(c.name, c.kind) for c in one.columns] for one in tables]
     same = all(one == columns[0] for one in columns) and len({one.named for one in tables}) == 1
     need(same, "the preparations are of other columns")
-    need(tables[0].named or not context.texts, "columns without names have names")
-    check_task(task, task.n_outputs)
-    check_shapes(context, shift=(task.n_outputs,), scale=(task.n_outputs,))
-    check_shapes(context, importances=(len(columns[0]),))
-    check_positive(context, "scale", "weight_scale")
-    check_range(context, 0, 2**63 - 1, "seed", "n_rows", "nearby")
-    if isinstance(task, Classes):
-        code = make_code("ova", task.n_classes)
-        need(np.array_equal(task.code.matrix, code.matrix), "the classes have another code")
-        need(task.decoding is None, "the classes are decoded otherwise")
-    if isinstance(task, Classes) or context.calibration is not None or stored != "support":
-        check_calibration(context.calibration, task, stored)
+    need(tables[0].named or not state.named, "columns without names have names")
+    known = names is not None and [name for name, _ in columns[0]] == list(names)
+    need(check_columns(stored, None) == len(columns[0]), "the columns do not fit")
+    need(known if state.named else names is None, "the names of columns do not fit")
+    need(stored.preparation is None, "there are parts too many")
 
 
-def _check_member(member: Member, d: int, k: int, rows: int, all_kept: bool) -> None:
-    """Check the leaves, the metric and the moments of one configuration."""
-    model = member.model
-    d = check_metric(member.metric, d)
-    check_range(member, 0, np.inf, "weight", "rounds")
+def _check_local(model: local.LocalModel, d: int, k: int, rows: int, all_kept: bool) -> None:
+    """Check the leaves of a member."""
     check_range(model, 1, np.inf, "leaf_size")
     need(model.partitions, "a configuration has no leaves")
-    need(model.distance == member.configuration.distance, "the distance is not the kernel's")
-    one = len(model.partitions) == len(model.leaves) == 1
-    need(one or not member.beside, "prototypes are in several leaves")
     for partition in model.partitions:
         _check_tree(partition.tree, len(partition.leaves), d)
         for leaf in partition.leaves:
-            _check_leaf(leaf, d, k, all_kept and not member.beside)
+            _check_leaf(leaf, d, k, all_kept)
         sizes = [(len(leaf.rows.X),) for leaf in partition.leaves]
         fits = not partition.rows or [part.shape for part in partition.rows] == sizes
         fits = fits and all(np.all((part >= 0) & (part < rows)) for part in partition.rows)
         need(fits, "the rows of the leaves do not fit")
-    if (moments := member.moments) is not None:
-        need(all_kept and member.beside, "there are moments that were not to be kept")
-        _check_moments(moments, len(model.leaves[0].rows.X), k)
-        # Kernel values are from 0 to 1, and so is their mean.
-        most = 1.001 * moments.weight
-        sums = max(float(np.abs(moments.gram).max()), float(np.abs(moments.border).max()))
-        need(most > 0.0 and sums <= most, "moments are no sums of kernel values")
-        check_range(moments, -1.001, 1.001, "shift")
 
 
 def _check_tree(tree: local.Tree, p: int, d: int) -> None:
@@ -546,10 +608,12 @@ def check_series(model: NARX, fit: SeriesFit) -> None:
     check_range(fit, 1, MOST, "horizon")
     check_range(fit, 0, 2**63 - 1, "seed")
     e, width = _check_layout(layout)
-    need(isinstance(inner, (LSSVR, FixedSizeLSSVR, GreedyLSSVR)), "the regressor is none")
+    need(isinstance(inner, KernelEstimator), "the regressor is none")
     assert isinstance(inner, KernelEstimator)
-    fitted = hasattr(inner, "record_") and inner.record_.coef.shape[1] == 1
+    fitted = hasattr(inner, "record_") and isinstance(inner.record_.task, Numbers)
+    fitted = fitted and inner.record_.task.n_outputs == 1
     need(fitted and inner.n_features_in_ == width, "the regressor does not fit")
+    need(not hasattr(inner, "feature_names_in_"), "the regressor has named columns")
     need(not hasattr(inner, "preparation_"), "the regressor prepares columns")
     need(fit.stored in FORMS, "how much is stored is not known")
     need(len(fit.ends) == 1 or (fit.listed and fit.ends), "the ends of the series do not fit")
@@ -595,7 +659,7 @@ def _check_layout(layout: Layout) -> tuple[int, int]:
     return e, layout.lags + e * (layout.exog_lags + 1)
 
 
-Estimator: TypeAlias = KernelEstimator | NARX | TableModel
+Estimator: TypeAlias = KernelEstimator | NARX
 
 OF_THE_MACHINE = frozenset({"device"})
 """Parameters that say something about a machine and are never stored."""
@@ -655,24 +719,21 @@ def write_model(model: Estimator, keep: str) -> Model:
         assert isinstance(inner, KernelEstimator)  # as `estimator` was
         regressor: Any = write_model(inner, keep)
         return replace(stored, record=replace(series, regressor=regressor))
-    names = getattr(model, "feature_names_in_", None)
-    stored = replace(stored, n_features=int(model.n_features_in_), feature_names=names)
-    if isinstance(model, TableModel):
-        return replace(stored, record=_table_record(model, keep))
-    ready, fit = getattr(model, "preparation_", None), model.record_.stripped(keep)
+    names, ready = getattr(model, "feature_names_in_", None), getattr(model, "preparation_", None)
+    fit = model.record_
+    _check_zones(fit)
     return replace(
         stored,
+        n_features=int(model.n_features_in_),
+        feature_names=names,
         preparation=None if ready is None else ready.to_dict(),
-        record=fit,
-        calibration=_calibration(model, fit),
+        record=fit.stripped(keep, _calibration(model, fit.stripped(keep))),
     )
 
 
-def _table_record(model: TableModel, keep: str) -> TableFit:
-    """Return what is kept of a model for tables, after a look at what no file can hold."""
-    fit: TableFit = model.record_
-    assert fit.context is not None
-    for column in fit.context.any_prepared.columns:
+def _check_zones(fit: Fit[Any]) -> None:
+    """Raise where dates have a time zone that no file can hold."""
+    for column in fit.any_prepared.columns if fit.prepared else ():
         encoding = column.encoding
         if isinstance(encoding, DateEncoding) and not is_zone(encoding.zone):
             raise InvalidInputError(
@@ -680,7 +741,6 @@ def _table_record(model: TableModel, keep: str) -> TableFit:
                 f"{printable(encoding.zone)}, which a model file cannot hold: give them a zone "
                 "with a name, such as 'Europe/Brussels', or hours from UTC, such as 'UTC+01:00'."
             )
-    return fit.stripped(keep)
 
 
 def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]:
@@ -709,15 +769,13 @@ def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]
     return parameters, left_out
 
 
-def _calibration(model: KernelEstimator, kept: Fit) -> Probabilities | Residuals | None:
+def _calibration(model: KernelEstimator, kept: Fit[Any]) -> Probabilities | Residuals | None:
     """Return what has to be computed now, because the rows that it rests on are not kept."""
-    if kept.calibration is model.record_.calibration:  # as it is: computed when first asked for
+    if kept.calibration is model.record_.calibration:  # computed when first asked for
         return None
     with suppress(InvalidInputError, MemoryBudgetError):  # then there is none after loading either
         if isinstance(model, KernelClassifier) and hasattr(model, "predict_proba"):
-            calibrated, none = model._probabilities(), np.empty(0)
-            whole = kept.stored != "support"
-            return calibrated if whole else replace(calibrated, threshold=none, weight=none)
+            return model._probabilities()
         if isinstance(model, KernelRegressor) and kept.stored == "prediction":
             return model._residuals()
     return None
@@ -755,20 +813,14 @@ def read_model(stored: Model) -> Estimator:
         record = replace(record, regressor=regressor)
         check_series(model, record)
         model._publish(record)
-    elif isinstance(model, TableModel) and isinstance(record, TableFit):
-        check_table(model, record, stored)
-        model._publish(record)
     elif isinstance(model, KernelEstimator) and isinstance(record, Fit):
+        check_fit(model, record, stored)
         ready = None if stored.preparation is None else read_preparation(stored.preparation)
-        check_fit(model, record, check_columns(stored, ready), stored.calibration)
         columns = ("n_features_in_", stored.n_features), ("preparation_", ready)
         for name, value in (*columns, ("feature_names_in_", stored.feature_names)):
             if value is not None:
                 setattr(model, name, value)
         model._publish(record)
-        if stored.calibration is not None:
-            name = "residuals" if isinstance(stored.calibration, Residuals) else "probabilities"
-            model._cache[name] = stored.calibration
     else:
         need(record is None, "the record is one of another estimator")
     return model

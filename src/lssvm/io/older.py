@@ -2,16 +2,24 @@
 
 A file names records and fields in words of its own format. What was renamed from one format to the
 next is listed here, and a record whose fields are arranged otherwise is converted by a function.
-Both work on the JSON of the header before it is decoded; arrays keep their names.
+Both work on the JSON of the header before it is decoded, and on the arrays that it names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-Fields = dict[str, Any]
+import numpy as np
+
+from lssvm._core.arrays import AnyArray
+from lssvm._core.errors import ModelFileError
+
+Fields: TypeAlias = dict[str, Any]
+
+Arrays: TypeAlias = dict[str, AnyArray] | None
+"""The arrays of a file by their names; None where its header alone is read."""
 
 
 @dataclass(frozen=True)
@@ -25,26 +33,28 @@ class Step:
     fields : mapping from str
         For records, by their old names: old and new names of fields.
     converted : mapping from str to callable
-        Records, by their old names, whose fields are arranged otherwise. A function takes and
-        returns fields by their new names; the records in them are converted already.
+        Records, by their old names, whose fields are arranged otherwise. A function takes fields by
+        their new names and the arrays, and returns fields; the records in them are converted
+        already.
     """
 
     records: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    converted: Mapping[str, Callable[[Fields], Fields]] = field(default_factory=dict)
+    converted: Mapping[str, Callable[[Fields, Arrays], Fields]] = field(default_factory=dict)
 
-    def convert(self, stored: Any) -> Any:
+    def convert(self, stored: Any, arrays: Arrays = None) -> Any:
         """Return the JSON of a value with the names of the next format."""
         if isinstance(stored, list):
-            return [self.convert(part) for part in stored]
+            return [self.convert(part, arrays) for part in stored]
         if not isinstance(stored, dict):
             return stored
         name, given = stored.get("record"), stored.get("fields")
         if not isinstance(name, str) or not isinstance(given, dict):
-            return {key: self.convert(part) for key, part in stored.items()}
+            return {key: self.convert(part, arrays) for key, part in stored.items()}
         renamed = self.fields.get(name, {})
-        fields = {renamed.get(key, key): self.convert(part) for key, part in given.items()}
-        fields = self.converted.get(name, dict)(fields)
+        fields = {renamed.get(key, key): self.convert(part, arrays) for key, part in given.items()}
+        if name in self.converted:
+            fields = self.converted[name](fields, arrays)
         return {**stored, "record": self.records.get(name, name), "fields": fields}
 
 
@@ -60,12 +70,12 @@ _SEARCHES = {
 _CODING = {"decoding": None, "targets": "label", "threshold": "zero", "calibration": "auto"}
 
 
-def _with_bias(fields: Fields) -> Fields:
+def _with_bias(fields: Fields, arrays: Arrays) -> Fields:
     penalised = fields.pop("penalised", False)
     return fields | ({"bias": "penalised"} if penalised else {})
 
 
-def _with_objects(fields: Fields) -> Fields:
+def _with_objects(fields: Fields, arrays: Arrays) -> Fields:
     kind, given = fields.get("kind"), _parameters(fields)
     if str(kind).removesuffix("C").removesuffix("R") in ("LSSV", "FixedSizeLSSV", "GreedyLSSV"):
         fields["parameters"] = _mapping(_into_objects(given))
@@ -108,16 +118,116 @@ def _into_objects(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-# -- format 3 --------------------------------------------------------------------------------------
+# -- format 3, in which models for tables had a record of their own --------------------------------
 
-_RENAMED = {"inputs": "scaling", "part_size": "leaf_size"}
+_PARAMETERS = {"inputs": "scaling", "part_size": "leaf_size"}
+_KERNELS = {"rbf": "RBF", "exponential": "Exponential", "laplacian": "Laplacian"}
+_STATE = ("gamma", "support", "loss", "solver", "residual", "iterations", "relevance", "threshold")
+_OF_EXPANSION = ("basis", "coef", "intercept", "C")
 
 
-def _with_new_parameters(fields: Fields) -> Fields:
+def _need(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ModelFileError(f"The file does not fit together: {problem}.")
+
+
+def _array(stored: Fields, arrays: Mapping[str, AnyArray]) -> AnyArray:
+    """Return an array that JSON names."""
+    array = arrays[stored["array"]]
+    return array.T if stored.get("order") == "F" else array
+
+
+def _model(fields: Fields, arrays: Arrays) -> Fields:
+    """Rename parameters, and put the calibration into the record."""
+    record: Any = fields.get("record")
+    calibrated, given = fields.pop("calibration", None), _parameters(fields)
+    if calibrated is not None:
+        record["fields"]["calibrated"] = calibrated
     if fields.get("kind") in ("LSSVMClassifier", "LSSVMRegressor"):
-        given = _parameters(fields).items()
-        fields["parameters"] = _mapping({_RENAMED.get(name, name): value for name, value in given})
+        renamed = {_PARAMETERS.get(name, name): value for name, value in given.items()}
+        fields["parameters"] = _mapping(renamed)
+        tuned = given.get("scoring") is not None and record is not None
+        if fields["kind"] == "LSSVMClassifier" and tuned:
+            record["fields"]["calibrated"]["fields"]["agrees"] = False
     return fields
+
+
+def _kernel_fit(fields: Fields, arrays: Arrays) -> Fields:
+    """Make members of the kernels of outputs, and a state of what belongs to one family."""
+    groups = [group["fields"] for group in fields.pop("output_groups")["tuple"]]
+    whole = {name: fields.pop(name) for name in _OF_EXPANSION}
+    metric = {"metric": fields.pop("metric")} if "metric" in fields else {}
+    state = fields.pop("details")
+    state["fields"] |= {name: fields.pop(name) for name in _STATE if name in fields}
+    members = []
+    if len(groups) > 1 and arrays is not None:  # what follows takes no more memory than the file
+        served = sum(_array(group["columns"], arrays).size for group in groups)
+        _need(served <= len(_array(whole["intercept"], arrays)), "kernels serve outputs twice")
+    for number, group in enumerate(groups):
+        own, outputs = dict(whole), None
+        if len(groups) > 1 and arrays is not None:
+            outputs, columns = group["columns"], _array(group["columns"], arrays)
+            for name in _OF_EXPANSION[1:]:
+                new = f"members.{number}.{name}"
+                arrays[new] = np.ascontiguousarray(_array(whole[name], arrays)[..., columns])
+                own[name] = {"array": new}
+        expansion = _record("Expansion", kernel=group["kernel"], **own)
+        members.append(_record("Member", model=expansion, outputs=outputs, **metric))
+    return fields | {"members": {"tuple": members}, "state": state}
+
+
+def _table_fit(fields: Fields, arrays: Arrays) -> Fields:
+    """Put what was known of columns, targets and the stack where all fits have it."""
+    context = fields.pop("context")["fields"]
+    task, calibrated = context["task"], context.get("calibration")
+    shift, scale, nearby = context["shift"], context["scale"], context.get("nearby", 0)
+    classes = task["record"] == "Classes"
+    task["fields"] |= {"decoding": "argmax"} if classes else {"shift": shift, "scale": scale}
+    if calibrated is not None and not classes:
+        calibrated["fields"]["nearby"] = nearby
+    members: list[Fields] = []
+    moments = None
+    for member in (one["fields"] for one in fields.pop("members")["tuple"]):
+        is_global, known = member.pop("beside", False), member.pop("moments", None)
+        kernel = member.pop("configuration")["fields"]
+        member["scaling"], moments = kernel["scaling"], known or moments
+        if (is_global or fields.get("note")) and arrays is not None:
+            leaf = member["model"]["fields"]["partitions"]["tuple"][0]["fields"]["leaves"]
+            leaf, name = leaf["tuple"][0]["fields"], f"members.{len(members)}.C"
+            setting, exact = leaf["setting"]["fields"], leaf["fit"]["fields"]
+            _need(all("error" not in one["fields"] for one in members), "there are two of them")
+            arrays[name] = np.full_like(_array(exact["intercept"], arrays), setting["C"])
+            member["error"], member["model"] = (
+                leaf["error"],
+                _record(
+                    "Expansion",
+                    kernel=_record(_KERNELS[kernel["kernel"]], gamma=setting["gamma"]),
+                    basis=leaf["rows"]["fields"]["X"],
+                    coef=exact["coef"],
+                    intercept=exact["intercept"],
+                    C={"array": name},
+                ),
+            )
+        members.append(_record("Member", **member))
+    tuning = {"trials": fields.pop("trials"), "steps": fields.pop("spent", {"tuple": []})}
+    state = {name: context[name] for name in ("n_rows", "weight_scale", "importances")}
+    state |= {"named": context["texts"], "moments": moments}
+    names = ("leaf_size", "held_out", "interrupted", "note")
+    state |= {name: fields.pop(name) for name in names if name in fields}
+    return fields | {
+        "task": task,
+        "members": {"tuple": members},
+        "state": _record("TableState", **state),
+        "seed": context["seed"],
+        "calibrated": calibrated,
+        "tuning": _record("Tuning", best_score=context["best_score"], **tuning),
+        "prepared": context["prepared"],
+    }
+
+
+def _trial(fields: Fields, arrays: Arrays) -> Fields:
+    kernel: Fields = fields.pop("configuration")["fields"]
+    return kernel | fields
 
 
 STEPS = {
@@ -137,7 +247,14 @@ STEPS = {
         {"FixedDetails": _with_bias, "Model": _with_objects},
     ),
     3: Step(
-        {"PartsModel": "LocalModel", "Cut": "Partition"},
+        {
+            "PartsModel": "LocalModel",
+            "Cut": "Partition",
+            "TableFit": "Fit",
+            "DualDetails": "DualState",
+            "FixedDetails": "FixedState",
+            "GreedyDetails": "GreedyState",
+        },
         {
             "PartsModel": {"cuts": "partitions", "part_size": "leaf_size"},
             "Cut": {"members": "rows"},
@@ -145,14 +262,34 @@ STEPS = {
             "TableFit": {"part_size": "leaf_size"},
             "Configuration": {"inputs": "scaling"},
         },
-        {"Model": _with_new_parameters},
+        {"Model": _model, "Fit": _kernel_fit, "TableFit": _table_fit, "Trial": _trial},
     ),
 }
 """By the number of the format that is converted."""
 
 
-def convert(stored: Any, number: int) -> Any:
-    """Return the JSON of a file of a format in the names of today's records."""
+def convert(stored: Any, number: int, arrays: Arrays = None) -> Any:
+    """Return the JSON of a file of a format in the names of today's records.
+
+    ``arrays`` gets what a conversion adds to the arrays of the file, and loses what it drops.
+    """
+    tree = stored
     for step in (STEPS[n] for n in sorted(STEPS) if n >= number):
-        stored = step.convert(stored)
-    return stored
+        tree = step.convert(tree, arrays)
+    if arrays is not None and tree is not stored:
+        for name in set(_named(stored)) - set(_named(tree)):
+            arrays.pop(name, None)
+    return tree
+
+
+def _named(tree: Any) -> Iterator[str]:
+    """Yield the names of the arrays that JSON refers to."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _named(part)
+    elif isinstance(tree, dict):
+        for key, part in tree.items():
+            if key in ("array", "texts", "ends") and isinstance(part, str):
+                yield part
+            else:
+                yield from _named(part)

@@ -122,6 +122,8 @@ def has_type(value: Any, wanted: Any) -> bool:
     if origin is dict:
         pairs = value.items() if type(value) is dict else [(None, None)]
         return all(has_type(k, parts[0]) and has_type(v, parts[1]) for k, v in pairs)
+    if is_dataclass(origin):  # generic, such as Fit[Any]
+        return type(value) is origin
     if wanted is float:
         return type(value) in (int, float)
     if wanted in (bool, int, str, NoneType):

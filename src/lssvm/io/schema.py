@@ -6,10 +6,10 @@ A file holds one `Model`, or one `StoredPipeline` that ends in one. What stands 
 record             holds
 =================  ============================================================================
 Model              class and parameters of an estimator, its columns, and the record of its fit
-Fit                task, kernels by output, basis, coefficients, intercepts, C, and what belongs
-                   to one family: ``memory`` (rows and scores that calibrate) and ``details``
-TableFit           several members, each with inputs, metric, weight and leaves of a partition;
-                   ``context`` has the raw columns, the task, units of y, the calibration
+Fit                task, members, calibration, tuning, raw columns, and ``state``, which is of
+                   one family of models
+Member             an Expansion, or a LocalModel of leaves; inputs, metric, outputs, weight
+Expansion          kernel, basis, coefficients, intercepts, C
 SeriesFit          a regressor as a Model, lags and units, the ends of the series
 PreparedTable      for every raw column its kind and encoding
 Probabilities,     what turns outputs into probabilities and sets, or into intervals
@@ -45,9 +45,9 @@ from lssvm._core.arrays import AnyArray
 from lssvm.data import encodings, preparation
 from lssvm.fitting import dual, fixed_solution, record, series
 from lssvm.fitting import greedy as greedy_fit
-from lssvm.fitting import table_record as table_fit
-from lssvm.fitting.table_record import TableContext
+from lssvm.fitting.table_record import TableState
 from lssvm.io.records import Record, Schema, need
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.warp import Warp
 from lssvm.prototypes import bandwidth
 from lssvm.reductions import l0, pruning
@@ -111,10 +111,8 @@ class Model:
     feature_names : array of str or None
     preparation : dict or None
         From raw columns to features.
-    record : Fit, SeriesFit, TableFit or None
+    record : Fit, SeriesFit or None
         None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
-    calibration : Probabilities, Residuals or None
-        What was computed from rows that the file does not hold.
     """
 
     kind: str
@@ -123,8 +121,7 @@ class Model:
     n_features: int | None = None
     feature_names: AnyArray | None = None
     preparation: dict[str, Any] | None = None
-    record: record.Fit | series.SeriesFit | table_fit.TableFit | None = None
-    calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None
+    record: record.Fit[Any] | series.SeriesFit | None = None
 
 
 _RECORDS: dict[str, type[Any]] = {
@@ -133,13 +130,14 @@ _RECORDS: dict[str, type[Any]] = {
     "StoredTransformer": StoredTransformer,
     # what a fit leaves
     "Fit": record.Fit,
-    "OutputGroup": record.OutputGroup,
+    "Member": record.Member,
+    "Expansion": Expansion,
     "Tuning": record.Tuning,
     "TuningResult": tuning.TuningResult,
-    "DualDetails": dual.DualDetails,
+    "DualState": dual.DualState,
     "DualCalibrationData": dual.DualCalibrationData,
     "DualPart": dual.DualPart,
-    "FixedDetails": fixed_solution.FixedDetails,
+    "FixedState": fixed_solution.FixedState,
     "FixedCalibrationData": fixed_solution.FixedCalibrationData,
     "CalibrationSample": fixed_solution.CalibrationSample,
     "Moments": moments.Moments,
@@ -150,7 +148,7 @@ _RECORDS: dict[str, type[Any]] = {
     "Reduced": l0.Reduced,
     "Pruned": pruning.Pruned,
     "PruneStep": pruning.PruneStep,
-    "GreedyDetails": greedy_fit.GreedyDetails,
+    "GreedyState": greedy_fit.GreedyState,
     "GreedyCalibrationData": greedy_fit.GreedyCalibrationData,
     "GreedyPath": greedy.GreedyPath,
     "OutOfFold": uncertainty.OutOfFold,
@@ -163,12 +161,9 @@ _RECORDS: dict[str, type[Any]] = {
     "Plan": series.Plan,
     "Series": series.Series,
     # the model for tables
-    "TableFit": table_fit.TableFit,
-    "Trial": table_fit.Trial,
-    "Step": table_fit.Step,
-    "TableContext": TableContext,
-    "Configuration": table_fit.Configuration,
-    "Member": table_fit.Member,
+    "TableState": TableState,
+    "Trial": record.Trial,
+    "Step": record.Step,
     "LocalModel": local.LocalModel,
     "Partition": local.Partition,
     "Tree": local.Tree,
@@ -226,11 +221,13 @@ _RECORDS: dict[str, type[Any]] = {
     "PositionHoldout": tuning.PositionHoldout,
 }
 
-_NOT_STORED = {"TuningResult": "point", "FixedDetails": "kept"}
+_NOT_STORED = {"TuningResult": "point", "FixedState": "kept"}
 _NOT_STORED |= {name: "checkpoint" for name in _RECORDS if name.endswith(("Search", "Annealing"))}
 
 _NAN = {
-    "Fit": "residual",
+    "DualState": "residual",
+    "FixedState": "residual",
+    "Member": "error",
     "Tuning": "best_score",
     "TuningResult": "C gamma loss seconds",
     "DualCalibrationData": "held_out",
@@ -239,19 +236,18 @@ _NAN = {
     "Bandwidth": "value",
     "SparsityPath": "mean std_error C constant",
     "PruneStep": "loss p_value",
-    "GreedyDetails": "C_scores best_score",
+    "GreedyState": "C_scores best_score residual",
     "GreedyPath": "objective error held_out",
     "OutOfFold": "scores",
-    "TableFit": "held_out",
-    "TableContext": "importances best_score",
+    "TableState": "held_out importances",
     "Trial": "error weight seconds",
     "Step": "gain",
 }
 
-_FLOAT64 = {"Moments", "NystromMap", "Metric", "Warp", "TableContext", "Tree", "Leaf", "ExactFit"}
-_FLOAT64 |= {"NumberEncoding", "LevelEncoding"}
+_FLOAT64 = {"Moments", "NystromMap", "Metric", "Warp", "TableState", "Tree", "Leaf", "ExactFit"}
+_FLOAT64 |= {"NumberEncoding", "LevelEncoding", "Numbers"}
 
-_UNNAMED = {"Model": "parameters record", "StoredPipeline": "model"}
+_UNNAMED = {"Model": "parameters record", "StoredPipeline": "model", "Member": "model"}
 
 _Encoding = encodings.NumberEncoding | encodings.LevelEncoding | encodings.DateEncoding
 _TYPES: dict[str, Any] = {
@@ -261,6 +257,7 @@ _TYPES: dict[str, Any] = {
     "Calibrator": uncertainty.Isotonic | uncertainty.Sigmoid,
     "Encoding": _Encoding,
     "Regressor": Model,
+    "S": dual.DualState | fixed_solution.FixedState | greedy_fit.GreedyState | TableState,
     "Solver": solvers.SMO | solvers.Cholesky | solvers.ConjugateGradient | solvers.CirculantSolver,
 }
 

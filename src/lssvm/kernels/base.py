@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -221,3 +221,28 @@ def evaluate_expansion(
         run_blocks(fill, slices(n, rows), threads, operations=operations)
     out += intercept
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Outputs sum_j coef_j K(x, z_j) + intercept.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Of all its outputs.
+    basis : array or sparse matrix of shape (m, d)
+        The rows z, as the kernel sees them; their numbers for a precomputed kernel.
+    coef : array of shape (m, k)
+        Coefficients of every output.
+    intercept : array of shape (k,)
+        What is added to every output.
+    C : array of shape (k,)
+        Regularisation of every output.
+    """
+
+    kernel: Kernel
+    basis: Any
+    coef: FloatArray
+    intercept: FloatArray
+    C: FloatArray

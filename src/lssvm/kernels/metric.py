@@ -106,6 +106,8 @@ class Metric:
         X : array or sparse matrix of shape (n, d)
             Rows.
         """
+        if self.warp is not None:
+            X = self.warp.apply(X)
         if self.map is None:
             return X
         if is_sparse(X):

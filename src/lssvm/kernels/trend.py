@@ -66,7 +66,8 @@ class Trend(Kernel):
     >>> model = LSSVR(1e3, kernel=Trend(RBF(2.0), "linear", 10.0)).fit(X, y)
     >>> model.predict([[20.0]]).round(0)  # without the trend it would be near the mean of y, 10
     array([40.])
-    >>> model.record_.kernel.coefficients(model.support_vectors_, model.dual_coef_).round(1)
+    >>> kernel = model.record_.expansion.kernel
+    >>> kernel.coefficients(model.support_vectors_, model.dual_coef_).round(1)
     array([[2.]])
     """
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.kernels.radial import Distance
+from lssvm.kernels.base import Expansion
+from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.local.engine import ONE_THREAD, LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting
 from lssvm.local.tree import Tree, grow_tree
@@ -99,6 +100,25 @@ class LocalModel:
         """Number of outputs, k."""
         return int(self.leaves[0].fit.coef.shape[1])
 
+    def expansions(self, partition: Partition) -> list[Expansion]:
+        """Return the kernel expansions of the leaves of a partition.
+
+        Parameters
+        ----------
+        partition : Partition
+            One of the model's.
+        """
+        return [
+            Expansion(
+                KERNEL_OF[self.distance](leaf.setting.gamma),
+                np.asarray(leaf.rows.X, dtype=np.float64),
+                leaf.fit.coef,
+                leaf.fit.intercept,
+                np.full(self.n_outputs, leaf.setting.C),
+            )
+            for leaf in partition.leaves
+        ]
+
     def outputs(self, X: FloatArray, *, engine: LeafEngine = ONE_THREAD) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d).
 
@@ -142,9 +162,6 @@ class LocalModel:
         """
         total = np.zeros((n, self.n_outputs if nearby else 1))
         for partition in self.partitions:
-            if X is None and not partition.rows:  # prototypes
-                total += partition.leaves[0].error
-                continue
             found = np.full(total.shape, np.nan)
             assigned = partition.rows if X is None else partition.tree.rows_by_leaf(X)
             for leaf, rows in zip(partition.leaves, assigned, strict=True):

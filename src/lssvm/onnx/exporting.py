@@ -25,7 +25,7 @@ from lssvm._core.version import __version__
 from lssvm.data import Preparation
 from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedTable
-from lssvm.estimators import NARX, LSSVMClassifier, LSSVMRegressor
+from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.graph import (
     ML,
@@ -358,7 +358,6 @@ def _value(info: Any) -> Value:
 _IR_VERSION = 8
 _LIMIT = 2**31 - 2**20  # more than 2 GiB cannot be one file
 _DTYPES = ("float64", "float32")
-_TABLES = (LSSVMClassifier, LSSVMRegressor)
 
 
 def to_onnx(
@@ -436,7 +435,7 @@ def to_onnx(
         raise InvalidInputError(f"dtype={dtype!r} is not known: choose one of {_DTYPES}.")
     model = final_model(model)
     transformers, last = split_pipeline(model)
-    if not isinstance(last, (KernelEstimator, NARX, *_TABLES)):
+    if not isinstance(last, (KernelEstimator, NARX)):
         _check_contains_ours(model)
         if probabilities is not None or interval is not None:
             raise InvalidInputError(
@@ -449,17 +448,18 @@ def to_onnx(
         _describe(proto, model, {})
         return proto
     check_is_fitted(last)
-    if isinstance(last, _TABLES) and transformers is not None:
+    prepares = isinstance(last, KernelEstimator) and bool(last.record_.prepared)
+    if prepares and transformers is not None:
         raise InvalidInputError(
             f"{type(last).__name__} prepares its columns itself: export it without a pipeline."
         )
-    if isinstance(last, (NARX, *_TABLES)) or transformers is None:
+    if isinstance(last, NARX) or transformers is None:
         if X is not None:
             raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
         graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
     else:
         graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
-        outputs = add_outputs(last, {"": features}, probabilities, interval)
+        outputs = add_outputs(last, {"none": features}, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
@@ -541,22 +541,13 @@ def export(
 
 
 def _own_graph(
-    model: KernelEstimator | NARX | LSSVMClassifier | LSSVMRegressor,
+    model: KernelEstimator | NARX,
     dtype: np.dtype[Any],
     probabilities: bool | None,
     interval: float | None,
     missing: str,
 ) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
     """Return graph, inputs and outputs of a model of this package."""
-    if isinstance(model, _TABLES):
-        fit, context = model.record_, model.record_.context
-        assert context is not None
-        prepared = context.prepared
-        names = [n for n in prepared if n in {m.configuration.scaling for m in fit.used}]
-        tables = [prepared[name] for name in names]
-        graph, inputs, tensors = open_tables(tables, dtype, missing, together=not tables[0].named)
-        by_name: dict[str, Tensor] = dict(zip(names, tensors, strict=True))
-        return graph, inputs, add_outputs(model, by_name, probabilities, interval)
     if isinstance(model, NARX):
         if probabilities or interval is not None:
             raise InvalidInputError(
@@ -566,7 +557,16 @@ def _own_graph(
         inputs = series_inputs(model.record_, dtype)
         graph = ModelGraph(dtype, taken=[value.name for value in inputs])
         return graph, inputs, add_step(graph, model.record_)
-    ready = getattr(model, "preparation_", None)
+    fit, ready = model.record_, getattr(model, "preparation_", None)
+    if fit.prepared:
+        used = {member.scaling for member in fit.used}
+        tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
+        together = not fit.any_prepared.named
+        graph, inputs, tensors = open_tables(
+            list(tables.values()), dtype, missing, together=together
+        )
+        by_scaling = dict(zip(tables, tensors, strict=True))
+        return graph, inputs, add_outputs(model, by_scaling, probabilities, interval)
     if ready is None:
         inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
     else:
@@ -575,7 +575,7 @@ def _own_graph(
     features = graph.tensor("X")
     if ready is not None:
         features = add_preparation(graph, ready, inputs, missing)
-    return graph, inputs, add_outputs(model, {"": features}, probabilities, interval)
+    return graph, inputs, add_outputs(model, {"none": features}, probabilities, interval)
 
 
 def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: str) -> Opened:
@@ -603,7 +603,7 @@ def _check_contains_ours(model: object) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if isinstance(one, (KernelEstimator, *_TABLES)):
+        if isinstance(one, KernelEstimator):
             return
         if isinstance(one, (list, tuple)):
             todo += list(one)
@@ -778,7 +778,7 @@ def _classifier_shapes(operator: Any) -> None:
 def _regressor_shapes(operator: Any) -> None:
     _check_input(operator)
     n = operator.inputs[0].get_first_dimension()
-    width = operator.raw_operator.record_.coef.shape[1]
+    width = operator.raw_operator.record_.task.n_outputs
     operator.outputs[0].set_type(_real_type(operator)([n, width]))
 
 
@@ -794,11 +794,11 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     X = graph.concat(inputs)
     outputs = operator.outputs
     if not is_classifier(model):
-        value = add_fit(X, model.record_)
+        value = add_fit({"none": X}, model.record_)
         _finish(operator, value, outputs[0])
         return
     raw_scores = container.get_options(model, {"raw_scores": False})["raw_scores"]
-    scores, index, p = add_classifier(model, X, False if raw_scores else None)
+    scores, index, p = add_classifier(model, {"none": X}, False if raw_scores else None)
     label = graph.node("Gather", graph.constant(_labels(operator)), index)
     graph.rename(label.name, outputs[0].full_name)
     if p is None:

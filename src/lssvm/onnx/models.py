@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import comb
-from sklearn.base import is_classifier
 
 from lssvm._core.arrays import AnyArray, FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
 from lssvm.estimators import LSSVC, LSSVR, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
-from lssvm.estimators.table_model import TableModel
-from lssvm.fitting import Member, TableFit
-from lssvm.fitting.record import Fit
+from lssvm.fitting.record import Fit, Member, Scaling
 from lssvm.fitting.series import SeriesFit
 from lssvm.kernels import (
     RBF,
@@ -35,17 +32,17 @@ from lssvm.kernels import (
     NonStationary,
     Polynomial,
 )
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import Metric
 from lssvm.kernels.warp import Warp
-from lssvm.local import Leaf, Partition, Tree
+from lssvm.local import Tree
 from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
-from lssvm.tasks import Classes
+from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import (
     DualPosterior,
     FixedPosterior,
     Isotonic,
     Probabilities,
-    Residuals,
     Sigmoid,
 )
 from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem, check_coverage
@@ -81,59 +78,68 @@ def power(base: Tensor, degree: int) -> Tensor:
     return value
 
 
-def add_fit(X: Tensor, fit: Fit) -> Tensor:
-    """Add the outputs (n, k) of a fit for rows ``X`` (n, d)."""
-    X = add_map(X, fit.metric)
-    terms, order, basis = [], [], dense(fit.basis)
-    for columns, kernel, coef, _ in fit.expansions():
-        terms.append(add_expansion(X, kernel, basis, coef))
-        order += list(columns)
-    return X.graph.in_order(terms, order) + fit.intercept[None, :]
+def add_fit(features: Mapping[Scaling, Tensor], fit: Fit[Any]) -> Tensor:
+    """Add the outputs (n, k) of a fit: the weighted sum of its members.
 
-
-def add_members(features: Mapping[str, Tensor], fit: TableFit) -> Tensor:
-    """Add the weighted sum of the outputs (n, k) of all members."""
+    Parameters
+    ----------
+    features : mapping from scalings to Tensor
+        Rows (n, d), for every scaling that a member takes.
+    fit : Fit
+    """
     total: Tensor | None = None
+    pieces: list[Tensor] = []
+    order: list[int] = []
     for member in fit.used:
-        X = add_map(features[member.configuration.scaling], member.metric)
-        for partition in member.model.partitions:
-            values = add_partition(X, member, partition) * (
-                member.weight / len(member.model.partitions)
-            )
+        values = add_member(features[member.scaling], member)
+        values = values if member.weight == 1.0 else values * member.weight
+        if member.outputs is None:
             total = values if total is None else total + values
+        else:
+            pieces.append(values)
+            order += list(member.outputs)
+    if pieces:
+        total = pieces[0].graph.in_order(pieces, order)
     assert total is not None
-    return total + fit.offset[None, :]
+    return total if fit.offset is None else total + fit.offset[None, :]
 
 
-def add_partition(X: Tensor, member: Member, partition: Partition) -> Tensor:
+def add_member(X: Tensor, member: Member) -> Tensor:
+    """Add the outputs of a member for the rows ``X`` (n, d)."""
+    X = add_map(X, member.metric)
+    if not member.in_leaves:
+        return add_expansion(X, member.expansion)
+    trees = [one.tree for one in member.local.partitions]
+    total = add_partition(X, trees[0], member.leaves(0))
+    for i in range(1, len(trees)):
+        total = total + add_partition(X, trees[i], member.leaves(i))
+    return total if len(trees) == 1 else total * (1.0 / len(trees))
+
+
+def add_partition(X: Tensor, tree: Tree, leaves: list[Expansion]) -> Tensor:
     """Add the outputs (n, k) of the leaves that the rows ``X`` (n, d) fall into."""
-    graph = X.graph
-
-    def add_leaf(X: Tensor, leaf: Leaf) -> Tensor:
-        kernel = member.configuration.make_kernel(leaf.setting.gamma)
-        outputs = add_expansion(X, kernel, dense(leaf.rows.X), leaf.fit.coef)
-        return outputs + leaf.fit.intercept[None, :]
-
-    if len(partition.leaves) == 1:
-        return add_leaf(X, partition.leaves[0])
-    place = add_route(X, partition.tree)
-    out = graph.zeros(X, partition.leaves[0].fit.coef.shape[1])
-    for number, leaf in enumerate(partition.leaves):
+    if len(leaves) == 1:
+        return add_expansion(X, leaves[0])
+    graph, place = X.graph, add_route(X, tree)
+    out = graph.zeros(X, len(leaves[0].intercept))
+    for number, leaf in enumerate(leaves):
         rows = graph.node("NonZero", graph.node("Equal", place, graph.integers(number)))  # (1, m)
         rows = graph.node("Transpose", rows, perm=[1, 0])
-        outputs = add_leaf(graph.node("GatherND", X, rows), leaf)
+        outputs = add_expansion(graph.node("GatherND", X, rows), leaf)
         out = graph.node("ScatterND", out, rows, outputs)
     return out
 
 
-def add_expansion(X: Tensor, kernel: Kernel, Z: FloatArray, coef: FloatArray) -> Tensor:
-    """Add sum_j coef_j K(x, z_j) for rows ``X`` (n, d), without vectors that add nothing."""
+def add_expansion(X: Tensor, one: Expansion) -> Tensor:
+    """Add an expansion for mapped rows ``X`` (n, d), without basis functions that add nothing."""
+    kernel = one.kernel
     check_kernel(kernel)
-    used = np.any(coef != 0.0, axis=1)
+    used = np.any(one.coef != 0.0, axis=1)
     used[0] |= not used.any()
-    Z, coef = Z[used], np.asarray(coef[used], dtype=np.float64)
+    Z, coef = dense(one.basis)[used], np.asarray(one.coef[used], dtype=np.float64)
     linear = type(kernel) is Linear  # x^T (sum_j coef_j z_j)
-    return X @ (Z.T @ coef) if linear else add_kernel(X, kernel, Z) @ coef
+    values = X @ (Z.T @ coef) if linear else add_kernel(X, kernel, Z) @ coef
+    return values + one.intercept[None, :]
 
 
 def add_map(X: Tensor, metric: Metric) -> Tensor:
@@ -299,10 +305,8 @@ def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
     return -(-raw @ (matrix > 0) + raw @ (matrix < 0))  # linear loss, in the order of `decode`
 
 
-def add_decision(
-    code: Code, decoding: str | None, raw: Tensor, *, are_scores: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Add decision values and class numbers; outputs may be the scores of several classes.
+def add_decision(code: Code, decoding: str | None, raw: Tensor) -> tuple[Tensor, Tensor]:
+    """Add decision values and class numbers.
 
     Returns
     -------
@@ -312,7 +316,7 @@ def add_decision(
         Class numbers (n,), int64.
     """
     if code.n_classes > 2:
-        scores = raw if are_scores else add_class_scores(code, decoding, raw)
+        scores = raw if decoding == "argmax" else add_class_scores(code, decoding, raw)
         return scores, raw.graph.node("ArgMax", scores, axis=1, keepdims=0)
     scores = raw if code.matrix[1, 0] > 0 else -raw
     second = raw.graph.node("Greater", scores, 0.0)
@@ -470,7 +474,7 @@ def add_interval(
     The variance of the function needs m^2 more numbers in the file and m^2 operations a row.
     """
     coverage = check_coverage(coverage)
-    X = add_map(X, model.record_.metric)
+    X = add_map(X, model.record_.main.metric)
     variances: list[Tensor] = []
     order: list[int] = []
     for columns, posterior in model._posteriors():
@@ -563,87 +567,60 @@ def probabilities_of(model: KernelClassifier, wanted: bool | None) -> Probabilit
         return None
 
 
-def add_classes(
-    task: Classes,
-    raw: Tensor,
-    calibration: Probabilities | None,
-    *,
-    are_scores: bool = False,
-    agree: bool = True,
+def add_classifier(
+    model: KernelClassifier, features: Mapping[Scaling, Tensor], wanted: bool | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Add scores, class numbers and probabilities for outputs ``raw`` of binary problems.
-
-    Outputs of one class against the others may be scores themselves. Probabilities ``agree`` with
-    the decided classes, unless thresholds were tuned.
-    """
-    scores, index = add_decision(task.code, task.decoding, raw, are_scores=are_scores)
+    """Add a classifier for rows (n, d); return scores, class numbers and probabilities."""
+    calibration, task = probabilities_of(model, wanted), model.record_.task
+    assert isinstance(task, Classes)
+    raw = add_fit(features, model.record_)
+    scores, index = add_decision(task.code, task.decoding, raw)
     if calibration is None:
         return scores, index, None
-    by_class = scores
-    if task.n_classes == 2 or are_scores:
-        by_class = add_class_scores(task.code, task.decoding, raw)
-    decided = index if agree else None
+    by_class, decided = scores, index if calibration.agrees else None
+    if task.n_classes == 2 or task.decoding == "argmax":
+        by_class = add_class_scores(task.code, calibration.decoding, raw)
     return scores, index, add_probabilities(calibration, raw, by_class, decided)
 
 
-def add_classifier(
-    model: KernelClassifier, X: Tensor, wanted: bool | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Add a classifier for rows ``X`` (n, d); return scores, class numbers and probabilities."""
-    calibration, task = probabilities_of(model, wanted), model.record_.task
-    assert isinstance(task, Classes)
-    return add_classes(task, add_fit(X, model.record_), calibration)
-
-
 def add_outputs(
-    model: KernelEstimator | TableModel,
-    features: Mapping[str, Tensor],
+    model: KernelEstimator,
+    features: Mapping[Scaling, Tensor],
     wanted: bool | None,
     interval: float | None,
 ) -> dict[str, Value]:
-    """Add a model for rows (n, d) of every kind of inputs; return its outputs by their usual names.
+    """Add a model for rows (n, d); return its outputs by their usual names.
 
     Parameters
     ----------
     model : classifier or regressor
-    features : mapping from str to Tensor
-        By the inputs of a table's members; else of one entry.
+    features : mapping from scalings to Tensor
+        For every scaling that a member takes.
     wanted : bool or None
         Whether a classifier is to have probabilities, see `probabilities_of`.
     interval : float or None
         Coverage of a regressor's intervals, where it is to have some.
     """
-    (X, *_), classes = features.values(), is_classifier(model)
-    if wanted and not classes:
+    (X, *_), task = features.values(), model.record_.task
+    if wanted and not isinstance(task, Classes):
         raise InvalidInputError("probabilities=True but the model is a regressor: leave it out.")
-    has_interval = isinstance(model, KernelRegressor) and hasattr(model, "predict_interval")
-    if interval is not None and not has_interval:
+    if interval is not None and not isinstance(model, KernelRegressor):
         raise InvalidInputError(
             f"interval= is for LSSVR and FixedSizeLSSVR; {type(model).__name__} has no prediction "
             "intervals in ONNX: leave it out."
         )
     if isinstance(model, KernelClassifier):
-        return class_outputs(class_labels(model.classes_), *add_classifier(model, X, wanted))
-    if isinstance(model, TableModel):
-        context = model.record_.context
-        assert context is not None
-        raw = add_members(features, model.record_)
-        if isinstance(context.task, Classes):
-            calibration = None if wanted is False else context.calibration
-            assert not isinstance(calibration, Residuals)
-            agree = model.scoring is None
-            added = add_classes(context.task, raw, calibration, are_scores=True, agree=agree)
-            return class_outputs(class_labels(context.task.classes), *added)
-        values = {"prediction": raw * context.scale[None, :] + context.shift[None, :]}
-        tail = (len(context.scale),)
-    else:
-        values, tail = {"prediction": add_fit(X, model.record_)}, (model.record_.coef.shape[1],)
-    if interval is not None:
-        assert isinstance(model, KernelRegressor)
+        labels = class_labels(model.classes_)
+        return class_outputs(labels, *add_classifier(model, features, wanted))
+    raw = add_fit(features, model.record_)
+    if isinstance(task, Numbers) and task.scale is not None and task.shift is not None:
+        raw = raw * task.scale[None, :] + task.shift[None, :]
+    values = {"prediction": raw}
+    if isinstance(model, KernelRegressor) and interval is not None:
         ends = add_interval(model, X, values["prediction"], interval)
         values |= dict(zip(("lower", "upper"), ends, strict=True))
     kind = element_type(X.graph.dtype)
-    return {name: Value(value.name, kind, tail) for name, value in values.items()}
+    return {name: Value(value.name, kind, (task.n_outputs,)) for name, value in values.items()}
 
 
 def class_outputs(
@@ -674,10 +651,10 @@ def add_step(graph: Graph, record: SeriesFit) -> dict[str, Value]:
     ``history`` holds the latest values, the newest last; ``inputs`` those of the times up to and
     including the one that is predicted, the newest last.
     """
-    inner, layout = record.regressor, record.layout
-    if not isinstance(inner, KernelEstimator):
+    inner, layout = record.inner, record.layout
+    if inner is None:
         raise InvalidInputError(
-            f"The estimator of NARX is a {type(inner).__name__}, which cannot be "
+            f"The estimator of NARX is a {type(record.regressor).__name__}, which cannot be "
             "exported: use one of this package, such as LSSVR or FixedSizeLSSVR."
         )
     lags, order = layout.lags, layout.differencing
@@ -690,7 +667,7 @@ def add_step(graph: Graph, record: SeriesFit) -> dict[str, Value]:
         u = graph.tensor("inputs").columns(np.arange(layout.exog_lags + 1)[::-1])
         u = (u - layout.inputs_mean) / layout.inputs_scale
         row = graph.concat([row, u.reshape(-1, (layout.exog_lags + 1) * layout.n_exog)])
-    out = add_fit(row, inner.record_) * layout.scale + layout.mean
+    out = add_fit({"none": row}, inner) * layout.scale + layout.mean
     for j in range(1, order + 1):
         out -= history.columns([lags + order - j]) * ((-1.0) ** j * comb(order, j))
     return {"prediction": Value(out.name, element_type(graph.dtype), (1,))}

@@ -187,8 +187,8 @@ def data(subject: Subject) -> Section | None:
             "the rows: drop it, unless it has a meaning."
         )
     record = table_record(subject.model)
-    if record is not None and record.context is not None:
-        ready = record.context.any_prepared
+    if record is not None:
+        ready = record.any_prepared
         subject.notes += [
             f"Column {n!r} is dropped: {reason}." for n, reason in ready.dropped.items()
         ]
@@ -623,9 +623,8 @@ def _where(subject: Subject, grid: Grid) -> Markup | None:
     edges = np.unique(np.quantile(known, np.linspace(0.01, 0.99, N_BINS + 1), method="nearest"))
     rows = subject.train.take(np.zeros(len(edges), dtype=np.intp))
     given = rows.replaced({grid.name: edges.tolist()}).given(subject.estimator)
-    scaling = member.configuration.scaling
-    ready = fitted_attributes(subject.model)["preparations_"][scaling].transform(given)
-    moves = np.abs(np.diff(member.mapped({scaling: ready}), axis=0)).sum(axis=1)
+    ready = fitted_attributes(subject.model)["preparations_"][member.scaling].transform(given)
+    moves = np.abs(np.diff(member.mapped({member.scaling: ready}), axis=0)).sum(axis=1)
     if len(edges) < 3 or not moves.any():
         return None
     speed = moves / np.diff(edges) * (edges[-1] - edges[0]) / moves.sum()
@@ -707,7 +706,7 @@ def explained_rows(subject: Subject) -> Section | None:
         "probability or the largest error: check their values."
     )
     record = table_record(subject.model)
-    if subject.classification and record is not None and record.offset.any():
+    if subject.classification and record is not None and np.any(record.offset):
         words += " Scores are log-odds, before they are calibrated to probabilities."
     return Section("rows", "Why it predicted this", "Rows", [why(words), pictures(*drawn)])
 

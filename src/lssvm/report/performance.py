@@ -180,7 +180,7 @@ def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
     what = "Support vectors" if kept is None else kept[0].capitalize()
     size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
     if record is not None:
-        what, size = "Configurations", count(len(record.in_parts))
+        what, size = "Configurations", count(len(record.local_members))
         rows = f"of {count(record.n_tried)} that were tried"
     return tiles([*((m.name, shown(m), span(m)) for m in measures), (what, size, rows)])
 

@@ -99,9 +99,9 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     model = fitted_model(estimator)
     params = clone(model).get_params(deep=False)
     if is_table(model):
-        best = max(model.record_.members, key=lambda member: member.weight)
+        best = model.record_.main
         changed = {"preset": "fast", "scoring": None, "time_limit": None, "verbose": 0}
-        changed |= {"scaling": best.configuration.scaling, "kernel": best.configuration.kernel}
+        changed |= {"scaling": best.scaling, "kernel": best.kernel_name}
         changed["metric"] = "auto" if best.rounds else None
         return _in_place(estimator, clone(model).set_params(**changed))
     changes: dict[str, Any] = {"verbose": 0}

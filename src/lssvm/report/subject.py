@@ -21,7 +21,7 @@ from lssvm.data.prepare import Preparation
 from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
-from lssvm.fitting import TableFit
+from lssvm.fitting import Fit
 from lssvm.plots.base import (
     Estimator,
     Predictor,
@@ -50,7 +50,7 @@ def is_table(model: Estimator) -> bool:
     return isinstance(model, LSSVMClassifier | LSSVMRegressor)
 
 
-def table_record(model: Estimator) -> TableFit | None:
+def table_record(model: Estimator) -> Fit[Any] | None:
     """Return the stack of a model for tables; None for other models."""
     return model.record_ if isinstance(model, LSSVMClassifier | LSSVMRegressor) else None
 
@@ -58,9 +58,9 @@ def table_record(model: Estimator) -> TableFit | None:
 def column_kinds(estimator: Estimator) -> dict[str, str] | None:
     """Return what the columns of a model for tables hold, by their names; None for other models."""
     record = table_record(estimator)
-    if record is None or record.context is None:
+    if record is None:
         return None
-    return {column.name: column.kind for column in record.context.any_prepared.columns}
+    return {column.name: column.kind for column in record.any_prepared.columns}
 
 
 def preparation_of(estimator: Estimator) -> Preparation | None:
@@ -95,8 +95,7 @@ def support_size(model: Estimator) -> int:
     """Return the number of basis functions of a model; of one for tables, the rows it keeps."""
     record = table_record(model)
     if record is not None:
-        cuts = [member.model.partitions[0] for member in record.members]
-        return max(sum(len(leaf.rows.X) for leaf in cut.leaves) for cut in cuts)
+        return max(member.n_basis for member in record.members)
     return int(np.atleast_2d(np.asarray(fitted_attributes(model)["dual_coef_"])).shape[0])
 
 
@@ -288,8 +287,8 @@ class SampledRows:
     ) -> Self:
         block, positions = sampled
         record = table_record(estimator)
-        if record is not None and record.context is not None:  # text that was dates in training
-            table = record.context.any_prepared.with_dates(block.table(schema))
+        if record is not None:  # text that was dates in training
+            table = record.any_prepared.with_dates(block.table(schema))
             typed, schema = _read_typed(table)
             block = replace(block, numbers=typed.numbers, texts=typed.texts)
         check_rows(block)

@@ -102,7 +102,7 @@ def configurations(subject: Subject) -> Section | None:
         known = percent(1.0 - error) if error < 1.0 else UNKNOWN
         name = f"{kernel} on {scaling}" + (", prototypes" if stage == "prototypes" else "")
         rows.append([name, share, known, metric, duration(seconds)])
-    used = len(record.in_parts)
+    used = len(record.local_members)
     words = (
         f"{count(record.n_tried)} configurations (a kernel on one kind of inputs) were tried, and "
         f"{count(used)} {'is' if used == 1 else 'are'} in the stack, by their weights. The leaves "

@@ -25,12 +25,14 @@ from lssvm.tasks.losses import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Numbers:
-    """Targets are numbers, one or several a row."""
+    """Targets are numbers, one or several a row: scale * output + shift, where these are given."""
 
     n_outputs: int
     single: bool = True
+    shift: FloatArray | None = None
+    scale: FloatArray | None = None
 
     @property
     def classes(self) -> None:
@@ -52,9 +54,24 @@ class Numbers:
             return AbsoluteError() if loss in ("huber", "absolute", "weighted") else SquaredError()
         return ScorerLoss(scoring, self if centre is None else _Centred(self, centre))
 
+    def outputs_of(self, targets: FloatArray) -> FloatArray:
+        """Return targets (t, k) as outputs are to be."""
+        return targets if self.scale is None else np.asarray((targets - self.shift) / self.scale)
+
+    def in_units(self, raw: FloatArray) -> FloatArray:
+        """Return outputs (t, k) in the units of the targets."""
+        return raw if self.scale is None else np.asarray(raw * self.scale + self.shift)
+
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return predictions of shape (t,) or (t, k)."""
-        return raw[:, 0] if self.single else raw
+        values = self.in_units(raw)
+        return values[:, 0] if self.single else values
+
+    def linear_scores(self) -> tuple[FloatArray, FloatArray]:
+        """Return L (k, k) and c (k,): predictions are outputs times L, plus c."""
+        if self.scale is None or self.shift is None:
+            return np.eye(self.n_outputs), np.zeros(self.n_outputs)
+        return np.diag(self.scale), self.shift
 
     def scores(self, raw: FloatArray) -> FloatArray:
         """Return what a scorer may ask for beside predictions: the outputs."""
@@ -113,7 +130,11 @@ class ClassTable:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Targets are labels, coded into binary problems."""
+    """Targets are labels, coded into binary problems.
+
+    ``decoding`` is that of `lssvm.codes.decode`, or "argmax" where the outputs of one-vs-all are
+    the scores of the classes themselves.
+    """
 
     classes: AnyArray
     code: Code
@@ -253,7 +274,11 @@ class Classes:
         xp = get_namespace(raw)
         if self.n_classes == 2:
             return xp.astype(raw[:, 0] * float(self.code.matrix[1, 0]) > 0, xp.int64)
-        return xp.argmax(decode(self.code, raw, self.decoding), axis=1)
+        return xp.argmax(self._class_scores(raw), axis=1)
+
+    def _class_scores(self, raw: Array) -> Array:
+        """Return the scores (t, n_classes) of several classes."""
+        return raw if self.decoding == "argmax" else decode(self.code, raw, self.decoding)
 
     def predict(self, raw: FloatArray) -> AnyArray:
         """Return labels (t,)."""
@@ -263,15 +288,18 @@ class Classes:
         """Return decision values: (t,) for two classes, else (t, n_classes)."""
         if self.n_classes == 2:
             return np.asarray(raw[:, 0] * self.code.matrix[1, 0])
-        return np.asarray(decode(self.code, raw, self.decoding))
+        return np.asarray(self._class_scores(raw))
 
-    def linear_scores(self) -> FloatArray | None:
-        """Return L (k, outputs) where decision values are outputs times L; None for votes."""
+    def linear_scores(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return L (k, c) and zeros (c,): decision values are outputs times L; None for votes."""
         words = self.code.matrix.T.astype(np.float64)
         if self.n_classes == 2:
-            return words[:, 1:]
-        counts = self.decoding == "hamming" or (self.decoding is None and not self.code.shares_rows)
-        return None if counts and self.code.n_problems > 1 else words
+            words = words[:, 1:]
+        elif self.decoding == "argmax":
+            words = np.eye(self.n_classes)
+        elif self.decoding == "hamming" or (self.decoding is None and not self.code.shares_rows):
+            return None
+        return words, np.zeros(words.shape[1])
 
     def truth_of(self, targets: Targets) -> AnyArray:
         """Return the labels of rows as scorers take them."""

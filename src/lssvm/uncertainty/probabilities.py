@@ -243,10 +243,14 @@ class Residuals:
         (y - prediction) / scale of every row.
     weight : list of k arrays
         Weights in the same order.
+    nearby : int
+        Of a model with leaves: training rows near a row whose errors are its local deviation; 0:
+        those of its leaf.
     """
 
     values: list[FloatArray]
     weight: list[FloatArray]
+    nearby: int = 0
 
     def factor(self, coverage: float, output: int) -> tuple[float, float]:
         """Return the ends of the interval of one output in units of the local deviation."""
@@ -334,6 +338,8 @@ class Probabilities:
     sharpness : float
         The power that normalised probabilities are raised to before they are normalised again;
         1 where there is nothing to normalise.
+    agrees : bool
+        Whether the decided class is always the most probable one; not where decisions were tuned.
     """
 
     code: Code
@@ -342,23 +348,19 @@ class Probabilities:
     threshold: FloatArray
     weight: FloatArray
     sharpness: float = 1.0
+    agrees: bool = True
 
     def of(self, raw: FloatArray, decided: IntArray | None) -> FloatArray:
         """Return the probabilities of the classes, shape (n, K).
 
-        They agree with the decided classes, where these are given.
+        They agree with the decided classes, where these are given and ``agrees`` is true.
         """
         free = sharpened(_free(self.code, self.decoding, self.maps, raw), self.sharpness)
-        return free if decided is None else agree_with(free, decided)
+        return free if decided is None or not self.agrees else agree_with(free, decided)
 
-    def sets(
-        self, raw: FloatArray, decided: IntArray, coverage: float, *, tuned: bool = False
-    ) -> BoolArray:
-        """Return which classes belong to the prediction set of each row, shape (n, K).
-
-        ``tuned`` decisions need not be those of the largest probability.
-        """
-        p = self.of(raw, None if tuned else decided)
+    def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> BoolArray:
+        """Return which classes belong to the prediction set of each row, shape (n, K)."""
+        p = self.of(raw, decided)
         limit = conformal_quantile(self.threshold, self.weight, coverage)
         chosen = 1.0 - p <= limit
         chosen[np.arange(len(p)), decided] = True

@@ -1,10 +1,10 @@
-"""Scores of outputs for rows that were not seen: what models for tables report and choose by."""
+"""Scores of held-out outputs, and what they calibrate: probabilities and intervals of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,15 @@ from sklearn.utils import ClassifierTags
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.tasks import Classes
-from lssvm.uncertainty import OutOfFold, Probabilities, calibrate
+from lssvm.fitting.problem import Problem
+from lssvm.fitting.table_record import TableFit, local_error
+from lssvm.fitting.table_work import Clock
+from lssvm.tasks import Classes, Numbers
+from lssvm.uncertainty import OutOfFold, Probabilities, Residuals, calibrate, scaled_residuals
+
+_NEARBY = (25, 50, 100, 200)  # training rows that a local error is the average of
+_SPENT = 0.7  # of the time limit: then there is no time for nearby rows
+_ENOUGH = 100  # rows below which there are no local errors
 
 
 def read_scorer(scoring: Any) -> Callable[..., float] | None:
@@ -23,7 +30,7 @@ def read_scorer(scoring: Any) -> Callable[..., float] | None:
 
     Examples
     --------
-    >>> from lssvm.estimators.table_scoring import read_scorer
+    >>> from lssvm.fitting.table_scoring import read_scorer
     >>> read_scorer(None) is None, callable(read_scorer("roc_auc"))
     (True, True)
     """
@@ -36,21 +43,6 @@ def read_scorer(scoring: Any) -> Callable[..., float] | None:
             f"scoring={scoring!r} is not usable: give the name of a scorer of scikit-learn, a "
             "scorer, or None."
         ) from error
-
-
-def decide(outputs: FloatArray) -> IntArray:
-    """Return class numbers: the sign of one output, the largest of several.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.estimators.table_scoring import decide
-    >>> decide(np.array([[0.2], [-0.1]])).tolist(), decide(np.array([[0.1, 0.3]])).tolist()
-    ([1, 0], [1])
-    """
-    if outputs.shape[1] == 1:
-        return np.asarray(outputs[:, 0] > 0, dtype=np.intp)
-    return np.asarray(outputs.argmax(axis=1), dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +61,7 @@ class ClassScorer:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_scoring import ClassScorer
+    >>> from lssvm.fitting.table_scoring import ClassScorer
     >>> from lssvm.tasks import Classes
     >>> task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
     >>> scorer = ClassScorer(task, np.array([0, 1, 1]), np.ones(3), "recall_macro")
@@ -97,9 +89,9 @@ class ClassScorer:
     def score(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the score of outputs (m, k) for some rows (m,)."""
         labels, weight = self.labels[rows], self.weight[rows]
-        decided = decide(outputs)
         scorer = read_scorer(self.scoring)
         if scorer is None:
+            decided = self.task.decide(outputs)
             return float(accuracy_score(labels, decided, sample_weight=weight))
         try:
             return self._score_by(scorer, self.task.classes, outputs, rows)
@@ -114,10 +106,9 @@ class ClassScorer:
         rows: IntArray,
     ) -> float:
         """Return the value of a scorer that knows the classes by these names."""
-        decided = decide(outputs)
         known = HeldOut(
             {
-                "predict": lambda: classes[decided],
+                "predict": lambda: classes[self.task.decide(outputs)],
                 "predict_proba": lambda: self.calibrated(outputs, rows).of(outputs, None),
                 "decision_function": lambda: outputs[:, 0] if outputs.shape[1] == 1 else outputs,
             },
@@ -188,7 +179,14 @@ class ClassScorer:
     def calibrated(self, outputs: FloatArray, rows: IntArray) -> Probabilities:
         """Return the maps from outputs of some rows to probabilities."""
         table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
-        return calibrate(table, self.task.code)
+        # Decisions that a score has moved need not be those of the largest probability.
+        return replace(calibrate(table, self.task.code), agrees=not self.chooses)
+
+    def calibrate(self, fit: TableFit, problem: Problem, clock: Clock) -> TableFit:
+        """Return the fit with the score and the probabilities of its held-out outputs."""
+        outputs, rows = known_outputs(fit)
+        calibrated = self.calibrated(outputs, rows)
+        return with_score(fit, self.score(outputs, rows), calibrated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +195,10 @@ class NumberScorer:
 
     Attributes
     ----------
+    task : Numbers
+        With the units of the targets.
     targets : array of shape (n, k)
-    shift, scale : arrays of shape (k,)
-        A prediction is scale * output + shift.
     weight : array of shape (n,)
-    single : bool
-        Whether targets are one column without a second axis.
     scoring : str, callable or None
         A scorer of scikit-learn; None is R2 without its bias (`held_out_r2`), and the mean squared
         error as a loss.
@@ -212,17 +208,16 @@ class NumberScorer:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_scoring import NumberScorer
-    >>> scorer = NumberScorer(np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), np.ones(2), True)
+    >>> from lssvm.fitting.table_scoring import NumberScorer
+    >>> from lssvm.tasks import Numbers
+    >>> scorer = NumberScorer(Numbers(1), np.array([[1.0], [3.0]]), np.ones(2))
     >>> scorer.score(np.array([[1.0], [2.0]]), np.arange(2))
     0.75
     """
 
+    task: Numbers
     targets: FloatArray
-    shift: FloatArray
-    scale: FloatArray
     weight: FloatArray
-    single: bool
     scoring: Any = None
     labels: IntArray | None = None
 
@@ -235,21 +230,21 @@ class NumberScorer:
         """Return the mean squared error, or the score that was asked for with a minus sign."""
         if self.chooses:
             return -self.score(outputs, rows)
-        gap = self.targets[rows] - self.predicted(outputs)
+        gap = self.targets[rows] - self.task.in_units(outputs)
         return float(np.average((gap**2).mean(axis=1), weights=self.weight[rows]))
 
     def score(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the score of outputs (m, k) for some rows (m,); NaN for fewer than two."""
-        truth, predicted, weight = self.targets[rows], self.predicted(outputs), self.weight[rows]
-        if len(truth) < 2:
+        targets, weight = self.targets[rows], self.weight[rows]
+        if len(targets) < 2:
             return float("nan")
         scorer = read_scorer(self.scoring)
         if scorer is None:
             labels = None if self.labels is None else self.labels[rows]
-            return held_out_r2(truth, predicted, weight, labels)
-        if self.single:
-            truth, predicted = truth[:, 0], predicted[:, 0]
-        return HeldOut({"predict": lambda: predicted}).score_by(scorer, truth, weight)
+            return held_out_r2(targets, self.task.in_units(outputs), weight, labels)
+        targets = targets[:, 0] if self.task.single else targets
+        known = HeldOut({"predict": lambda: self.task.predict(outputs)})
+        return known.score_by(scorer, targets, weight)
 
     def check(self) -> None:
         """Raise where the scorer cannot score this problem."""
@@ -265,9 +260,85 @@ class NumberScorer:
         """Return zeros: predictions of numbers are not moved."""
         return np.zeros(outputs.shape[1])
 
-    def predicted(self, outputs: FloatArray) -> FloatArray:
-        """Return outputs (m, k) in the units of the targets."""
-        return np.asarray(outputs * self.scale + self.shift)
+    def calibrate(self, fit: TableFit, problem: Problem, clock: Clock) -> TableFit:
+        """Return the fit with the score and the residuals of its held-out outputs."""
+        outputs, rows = known_outputs(fit)
+        gap, weight = problem.Y[rows] - outputs, problem.weight[rows]
+        nearby, local = _local_scale(fit, problem, gap, rows, clock)
+        residuals = replace(scaled_residuals(gap, local, weight), nearby=nearby)
+        return with_score(fit, self.score(outputs, rows), residuals)
+
+
+def make_scorer(
+    problem: Problem, task: Classes | Numbers, scoring: Any
+) -> ClassScorer | NumberScorer:
+    """Return what scores held-out outputs of a problem."""
+    if isinstance(task, Classes):
+        assert problem.classes is not None
+        return ClassScorer(task, problem.classes, problem.score_weight, scoring)
+    targets = task.in_units(problem.Y)
+    return NumberScorer(task, targets, problem.weight, scoring, problem.labels)
+
+
+def known_outputs(fit: TableFit) -> tuple[FloatArray, IntArray]:
+    """Return the held-out outputs (m, k) that are known, and the numbers of their rows."""
+    held_out = fit.state.held_out
+    rows = np.flatnonzero(np.isfinite(held_out).all(axis=1))
+    return held_out[rows], rows
+
+
+def with_score(fit: TableFit, score: float, calibrated: Probabilities | Residuals) -> TableFit:
+    """Return the fit with the score of held-out rows, and with what they calibrate."""
+    assert fit.tuning is not None
+    return replace(fit, tuning=replace(fit.tuning, best_score=score), calibrated=calibrated)
+
+
+def _local_scale(
+    fit: TableFit, problem: Problem, gap: FloatArray, rows: IntArray, clock: Clock
+) -> tuple[int, FloatArray]:
+    """Return how many nearby rows a local error is made of, and the local errors (m, k) of rows.
+
+    Parameters
+    ----------
+    fit : Fit
+    problem : Problem
+        Its n rows, or a sample of very many.
+    gap : array of shape (m, k)
+        Held-out residuals of some of them.
+    rows : int array of shape (m,)
+    clock : Clock
+        Without time for nearby rows it is the error of the leaves.
+
+    Notes
+    -----
+    The choice is the largest likelihood of normal residuals whose standard deviation is the local
+    error times a constant; nearby rows have to gain two standard errors over the leaves.
+    """
+    n, weight = len(fit.state.held_out), problem.weight[rows]
+    tiny = np.finfo(np.float64).eps ** 2  # of the variance: rounding
+
+    def unlikely(local: FloatArray) -> FloatArray:
+        square = np.maximum(local**2, tiny)
+        ratio = gap**2 / square
+        constant = np.maximum(np.average(ratio, axis=0, weights=weight), tiny)
+        return np.asarray((ratio / constant + np.log(square * constant)).sum(axis=1))
+
+    in_leaves = all(member.in_leaves for member in fit.members)
+    known = in_leaves and all(one.rows for m in fit.members for one in m.local.partitions)
+    error = local_error(fit, None if known or not problem.inputs else problem.inputs, n)
+    flat = np.broadcast_to(error[rows], gap.shape)
+    best, chosen, local = np.zeros(len(gap)), 0, flat
+    if len(gap) < _ENOUGH or not known:
+        return chosen, local
+    base = unlikely(flat)
+    for count in _NEARBY:
+        if 4 * count > len(gap) or clock.over(_SPENT):
+            break
+        near = local_error(fit, None, n, count)[rows]
+        gain = base - unlikely(near)
+        if gain.mean() > max(best.mean(), 2.0 * gain.std() / np.sqrt(len(gain))):
+            best, chosen, local = gain, count, near
+    return chosen, local
 
 
 def held_out_r2(
@@ -310,7 +381,7 @@ def held_out_r2(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.estimators.table_scoring import held_out_r2
+    >>> from lssvm.fitting.table_scoring import held_out_r2
     >>> y = np.array([[0.0], [0.0], [4.0], [4.0]])
     >>> others = (y.sum() - y) / 3  # the mean of the other rows
     >>> round(held_out_r2(y, others, np.ones(4)), 12)
@@ -352,7 +423,7 @@ class HeldOut(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.metrics import get_scorer
-    >>> from lssvm.estimators.table_scoring import HeldOut
+    >>> from lssvm.fitting.table_scoring import HeldOut
     >>> known = HeldOut({"predict": lambda: np.array([0, 1])}, np.array([0, 1]))
     >>> known.score_by(get_scorer("accuracy"), np.array([0, 0]), np.ones(2))
     0.5

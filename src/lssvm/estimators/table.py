@@ -1,0 +1,788 @@
+"""`LSSVMClassifier` and `LSSVMRegressor`: the model for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
+from lssvm._core.errors import InvalidInputError
+from lssvm.codes import Code
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, intervals, reports
+from lssvm.estimators.inputs import Inputs
+from lssvm.estimators.table_fit import (
+    Targets,
+    change_model,
+    compress_model,
+    explained_columns,
+    fit_model,
+    inputs_of,
+    preparations_of,
+    seed_of_model,
+    takes_tables,
+    with_targets,
+)
+from lssvm.estimators.table_source import (
+    LargeTable,
+    TableSource,
+    chosen_rows,
+    draw_sample,
+    open_table,
+    weight_of,
+)
+from lssvm.fitting.explaining import Columns
+from lssvm.fitting.record import Features, Fit, Scaling
+from lssvm.fitting.table_record import TableFit, local_error
+from lssvm.preparation import TablePreparation
+from lssvm.tasks import Classes, Numbers
+from lssvm.tasks.targets import check_labels, check_numbers
+from lssvm.uncertainty import Residuals, check_coverage
+
+
+class LSSVMClassifier(KernelClassifier):
+    """The model for tables: predicts classes from a raw data frame.
+
+    Exact least squares support vector machines with several kernels and input scales, metrics
+    learned from gradients, leaves for many rows, stacked on predictions for held-out rows. No
+    settings are needed.
+
+    Parameters
+    ----------
+    preset : {"balanced", "fast", "best"}, default="balanced"
+        How much is tried. "fast": at most two configurations, in small leaves; "best": all six,
+        more rounds, two trees of large leaves.
+    time_limit : float, default=None
+        Seconds that ``fit`` should stay below: stages are shortened or skipped. Without it the
+        result does not depend on the speed of the machine.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
+        its value for held-out predictions. None is the accuracy, with choices by squared errors. C,
+        gamma, metrics and weights are always those of the smallest squared errors.
+    drop : bool or list of str, default=True
+        Columns to drop: a list names some; True drops those that are constant, empty, equal to
+        another one or ids, False none that can be used. A warning, ``summary_`` and
+        ``preparations_[...].prepared_.dropped`` name dropped columns with the reason.
+    keep : list of str, default=()
+        Columns that are not dropped, whatever they look like.
+    ordered : mapping from columns to lists of levels, optional
+        Categories whose levels have an order, such as ``{"size": ["S", "M", "L"]}``. Ordered
+        categoricals of pandas and Arrow are known.
+    scaling : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
+        Scalings of the inputs that are tried.
+    kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
+        Kernels that are tried.
+    metric : "auto", "diagonal", "full", None or array, default="auto"
+        "auto" learns a metric of the inputs if it lowers the error on held-out rows: a full matrix,
+        for the Laplacian kernel a diagonal. "diagonal" and "full" do so with that shape for all
+        kernels. An array of shape (d,) or (d, d) multiplies the d prepared features, whose names
+        are ``preparations_[...].get_feature_names_out()``; nothing is learned then.
+    leaf_size : "auto" or int, default="auto"
+        Rows that share an exact model; "auto" decides by cost.
+    n_trees : "auto" or int, default="auto"
+        Different partitions of the rows into leaves that are averaged.
+    n_prototypes : "auto" or int, default="auto"
+        Prototypes of a global model, in addition to the leaves; 0 for none. "auto": as many as a
+        fifth of the leaves' cost allows, where a few of them are about as good as small leaves;
+        none with "fast", on a GPU, whose leaves are larger, and beyond 400,000 rows.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
+        same numbers up to rounding; by default leaves are larger on a GPU, which is faster.
+    memory_budget : int, str or None, default=None
+        Bytes, or a string such as "2 GB"; limits the matrices of the leaves that are computed at a
+        time, and beyond 400,000 rows the rows that the model keeps. The prepared table, of 8 bytes
+        for each number and way of scaling, and what is computed from it for all rows come on top.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+    random_state : int, Generator, RandomState or None, default=0
+        For samples of rows and folds.
+    verbose : int, default=0
+        1 shows what is tried and the best loss so far, 2 every step.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; they multiply ``sample_weight``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    configurations_ : dict of lists
+        What was tried: scaling, kernel, rounds of the metric, out-of-sample error (of the
+        variance), weight in the stack, seconds, the stage it reached, whether the metric is a warp.
+        ``pandas.DataFrame`` takes it.
+    summary_ : str
+        What was chosen, and why.
+    best_score_ : float
+        The accuracy (or ``scoring``) of held-out predictions: rows by models, metrics and weights
+        that have not seen their targets. An estimate of the score on new rows.
+    metric_ : array of shape (d, d)
+        Of the configuration with the largest weight, for the prepared features.
+    feature_importances_ : array of shape (n_columns,)
+        Mean squared slope of the model along the columns, summing to 1.
+    record_ : Fit
+        The frozen record.
+    preparations_ : dict from scalings to TablePreparation
+    leaf_size_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Notes
+    -----
+    Ctrl-C during ``fit`` raises KeyboardInterrupt. Where a configuration was fitted to all rows by
+    then, the model of what was finished is kept, else the estimator is what it was before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVMClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(150, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    >>> model = LSSVMClassifier("fast").fit(X, y)
+    >>> bool(model.best_score_ > 0.85), model.predict(np.array([[1.0, 1.0]])).tolist()
+    (True, ['same'])
+    """
+
+    code_: Code
+    preparations_: dict[Scaling, TablePreparation]
+
+    def __init__(
+        self,
+        preset: str = "balanced",
+        *,
+        time_limit: float | None = None,
+        scoring: Any = None,
+        drop: bool | Sequence[str] = True,
+        keep: Sequence[str] = (),
+        ordered: Mapping[str, Sequence[Any]] | None = None,
+        scaling: Any = "auto",
+        kernel: Any = "auto",
+        metric: Any = "auto",
+        leaf_size: Any = "auto",
+        n_trees: Any = "auto",
+        n_prototypes: Any = "auto",
+        device: Any = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        class_weight: Any = None,
+    ) -> None:
+        self.preset = preset
+        self.time_limit = time_limit
+        self.scoring = scoring
+        self.drop = drop
+        self.keep = keep
+        self.ordered = ordered
+        self.scaling = scaling
+        self.kernel = kernel
+        self.metric = metric
+        self.leaf_size = leaf_size
+        self.n_trees = n_trees
+        self.n_prototypes = n_prototypes
+        self.device = device
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        return takes_tables(super().__sklearn_tags__())
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
+        y : array of shape (n,)
+            Classes: text, numbers or booleans.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array of shape (n,), optional
+            Rows of one group are always held out together.
+
+        Returns
+        -------
+        LSSVMClassifier
+        """
+        opened = open_table(X, y, sample_weight, groups)
+        if not isinstance(opened, tuple):
+            return fit_model(self, self._targets_of(opened), None)
+        X, y, weight = opened
+        if y is None:
+            raise InvalidInputError(
+                "requires y to be passed, but the target y is None: give one class per row."
+            )
+        y = _labels(y)
+        check_classification_targets(y)
+        if len(y) != len(weight):
+            raise InvalidInputError(
+                f"y has {len(y)} classes but X has {len(weight)} rows: give one for each row. "
+                "(inconsistent numbers of samples)"
+            )
+        classes = np.unique(y[weight > 0])
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"The data have 1 class, {classes.tolist()}, after rows of weight 0 were "
+                "left out: a classifier needs at least two classes."
+            )
+        labels, task = _numbers(classes, y), _task(classes)
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            factor = compute_sample_weight("balanced", y)
+        else:
+            factor = _factors(classes, self.class_weight)[labels]
+        Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
+        # A scorer does not get the weights of classes.
+        return fit_model(self, Targets(X, y, Y, weight * factor, task, labels, weight), groups)
+
+    def _targets_of(self, source: TableSource) -> Targets:
+        """Return a sample of very many rows, and how the targets of all are encoded."""
+        counts: dict[Any, float] = {}
+        for block in source.blocks():
+            labels, number = np.unique(_labels(block.y)[block.weight > 0], return_counts=True)
+            for label, count in zip(labels.tolist(), number.tolist(), strict=True):
+                counts[label] = counts.get(label, 0.0) + count
+        check_classification_targets(np.array(list(counts)))
+        classes = np.unique(np.array(list(counts)))
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
+            )
+        number = np.array([counts[label] for label in classes.tolist()])
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            factor = number.sum() / (len(classes) * number)
+        else:
+            factor = _factors(classes, self.class_weight)
+        task = _task(classes)
+        codes = np.asarray(task.code.matrix, dtype=np.float64)
+
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            labels = _numbers(classes, _labels(y))
+            return codes[labels], weight * factor[labels]
+
+        sample = draw_sample(source, seed_of_model(self))
+        rows = chosen_rows(source, sample)
+        y = _labels(rows.y)
+        Y, weight = encode(y, rows.weight)
+        large = LargeTable(source, sample, encode)
+        return Targets(rows.table, y, Y, weight, task, _numbers(classes, y), rows.weight, large)
+
+    def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
+        """Keep the record, and set what follows from it as attributes."""
+        self.preparations_ = preparations_of(self, fit)
+        return super()._publish(fit)
+
+    def _inputs(self, X: Any, method: str = "predict") -> Inputs:
+        return inputs_of(self, X)
+
+    def _columns(self, X: Any, features: Features) -> Columns:
+        return explained_columns(self, X)
+
+    @property
+    def metric_(self) -> FloatArray:
+        """The metric of the configuration with the largest weight, shape (d, d)."""
+        check_is_fitted(self)
+        return self.record_.main.metric.matrix(self.record_.main.n_features)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is right.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
+        y : array of shape (n,)
+            Not with a scan.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*with_targets(self, X, y, sample_weight)))
+
+    def compress(self, n_support: int | Sequence[int] = 200) -> Self | list[Self]:
+        """Return a small model that approximates this one.
+
+        Parameters
+        ----------
+        n_support : int or sequence of int, default=200
+            Support vectors that the small model keeps. A sequence gives a path of sizes.
+
+        Returns
+        -------
+        estimator, or list of them
+            Fitted: it takes the same raw columns, and it can be saved. Its ``best_score_``,
+            probabilities and sets come from rows that models of its size were not fitted to;
+            ``summary_`` compares score, size and time of prediction with those of this model. It
+            cannot learn or forget rows.
+
+        Notes
+        -----
+        A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
+        to the out-of-sample outputs of the leaves of this model (below 5,000 rows: to the targets),
+        its prototypes reduced by SPFS ([Mall2014]_); see
+        `lssvm.fitting.compression.compress_table`.
+        """
+        return compress_model(self, n_support)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows: their leaves are solved again; preparation, metric, tree, C and gamma stay.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows with the columns of the fit.
+        y : array of shape (n,)
+            Of the classes that the first fit has met.
+        classes : array, optional
+            Checked against those of the first call, where given.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        """
+        if self.__sklearn_is_fitted__():
+            return change_model(self, X, *self._encoded(X, y, sample_weight), forget=False)
+        self.fit(X, y, sample_weight)
+        missing = set() if classes is None else set(np.asarray(classes)) - set(self.classes_)
+        if missing:
+            raise InvalidInputError(
+                f"classes names {sorted(missing)}, of which the first rows have none: begin "
+                "with rows of every class."
+            )
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were added with these classes and weights.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows as they were given to ``fit`` or ``partial_fit``.
+        y : array-like of shape (n,)
+            The classes they had.
+        sample_weight : array-like of shape (n,), optional
+            The weights they had; None: all were one.
+        """
+        check_is_fitted(self)
+        return change_model(self, X, *self._encoded(X, y, sample_weight), forget=True)
+
+    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
+        """Return targets and weights of rows that are added or removed."""
+        weight = weight_of(X, sample_weight)
+        y = column_or_1d(y)
+        strange = np.setdiff1d(y, self.classes_)
+        if len(strange):
+            raise InvalidInputError(
+                f"y holds the classes {strange.tolist()}, which the fit has not met: fit again "
+                "with rows of all classes."
+            )
+        if isinstance(self.class_weight, str):
+            raise InvalidInputError(
+                f"partial_fit and forget need class_weight=None or a dict, not "
+                f"{self.class_weight!r}: what is balanced changes with every row. Give the weights "
+                "of the classes, or sample_weight."
+            )
+        labels = _numbers(self.classes_, y)
+        weight = weight * _factors(self.classes_, self.class_weight)[labels]
+        return np.asarray(self.code_.matrix[labels], dtype=np.float64), weight
+
+
+def _labels(y: Any) -> AnyArray:
+    """Return labels as one column."""
+    if y is None:
+        raise InvalidInputError(
+            "The scan has no target: name the column to predict with scan(..., target=...)."
+        )
+    if not np.asarray(y).size:
+        shape = np.asarray(y).shape
+        raise InvalidInputError(f"y has shape {shape}: give one label for each row.")
+    y = column_or_1d(check_labels(y), warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    return np.asarray(y)
+
+
+def _task(classes: AnyArray) -> Classes:
+    """Return the task of classes, each with an output of its own (of two, one for both)."""
+    return replace(Classes.of(classes, multiclass="ova"), decoding="argmax")
+
+
+def _factors(classes: AnyArray, class_weight: Any) -> FloatArray:
+    """Return the weights (c,) of the classes that a dict gives, or ones."""
+    task = Classes.of(classes, multiclass="ova", class_weight=class_weight)
+    return np.asarray(task.table(np.ones(len(classes))).factors)
+
+
+def _numbers(classes: AnyArray, y: AnyArray) -> IntArray:
+    """Return class numbers; labels that are no class (of rows without weight) get 0."""
+    place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+    return np.where(classes[place] == y, place, 0).astype(np.intp)
+
+
+class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
+    """The model for tables: predicts numbers from a raw data frame.
+
+    Exact least squares support vector machines with several kernels and input scales, metrics
+    learned from gradients, leaves for many rows, stacked on predictions for held-out rows. No
+    settings are needed.
+
+    Parameters
+    ----------
+    preset : {"balanced", "fast", "best"}, default="balanced"
+        How much is tried. "fast": at most two configurations, in small leaves; "best": all six,
+        more rounds, two trees of large leaves.
+    time_limit : float, default=None
+        Seconds that ``fit`` should stay below: stages are shortened or skipped. Without it the
+        result does not depend on the speed of the machine.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
+        its value for held-out predictions. None is R2, with choices by squared errors. C,
+        gamma, metrics and weights are always those of the smallest squared errors.
+    drop : bool or list of str, default=True
+        Columns to drop: a list names some; True drops those that are constant, empty, equal to
+        another one or ids, False none that can be used. A warning, ``summary_`` and
+        ``preparations_[...].prepared_.dropped`` name dropped columns with the reason.
+    keep : list of str, default=()
+        Columns that are not dropped, whatever they look like.
+    ordered : mapping from columns to lists of levels, optional
+        Categories whose levels have an order, such as ``{"size": ["S", "M", "L"]}``. Ordered
+        categoricals of pandas and Arrow are known.
+    scaling : "auto", {"standardised", "quantiles"} or a list of them, default="auto"
+        Scalings of the inputs that are tried.
+    kernel : "auto", {"rbf", "exponential", "laplacian"} or a list of them, default="auto"
+        Kernels that are tried.
+    metric : "auto", "diagonal", "full", None or array, default="auto"
+        "auto" learns a metric of the inputs if it lowers the error on held-out rows: a full matrix,
+        for the Laplacian kernel a diagonal. "diagonal" and "full" do so with that shape for all
+        kernels. An array of shape (d,) or (d, d) multiplies the d prepared features, whose names
+        are ``preparations_[...].get_feature_names_out()``; nothing is learned then.
+    leaf_size : "auto" or int, default="auto"
+        Rows that share an exact model; "auto" decides by cost.
+    n_trees : "auto" or int, default="auto"
+        Different partitions of the rows into leaves that are averaged.
+    n_prototypes : "auto" or int, default="auto"
+        Prototypes of a global model, in addition to the leaves; 0 for none. "auto": as many as a
+        fifth of the leaves' cost allows, where a few of them are about as good as small leaves;
+        none with "fast", on a GPU, whose leaves are larger, and beyond 400,000 rows.
+    device : None, "cpu", "cuda", "cuda:1", ... or torch.device, default=None
+        Where exact models, gradients and outputs are computed; None: on this machine's cores. The
+        same numbers up to rounding; by default leaves are larger on a GPU, which is faster.
+    memory_budget : int, str or None, default=None
+        Bytes, or a string such as "2 GB"; limits the matrices of the leaves that are computed at a
+        time, and beyond 400,000 rows the rows that the model keeps. The prepared table, of 8 bytes
+        for each number and way of scaling, and what is computed from it for all rows come on top.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+    random_state : int, Generator, RandomState or None, default=0
+        For samples of rows and folds.
+    verbose : int, default=0
+        1 shows what is tried and the best loss so far, 2 every step.
+
+    Attributes
+    ----------
+    configurations_ : dict of lists
+        What was tried: scaling, kernel, rounds of the metric, out-of-sample error (of the
+        variance), weight in the stack, seconds, the stage it reached, whether the metric is a warp.
+        ``pandas.DataFrame`` takes it.
+    summary_ : str
+        What was chosen, and why.
+    best_score_ : float
+        R2 (or ``scoring``) of held-out predictions: rows by models, metrics and weights that
+        have not seen their targets. An estimate of the score on new rows, without the bias that R2
+        has for few rows.
+    metric_ : array of shape (d, d)
+        Of the configuration with the largest weight, for the prepared features.
+    feature_importances_ : array of shape (n_columns,)
+        Mean squared slope of the model along the columns, summing to 1.
+    record_ : Fit
+        The frozen record.
+    preparations_ : dict from scalings to TablePreparation
+    leaf_size_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Notes
+    -----
+    Ctrl-C during ``fit`` raises KeyboardInterrupt. Where a configuration was fitted to all rows by
+    then, the model of what was finished is kept, else the estimator is what it was before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVMRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (150, 2))
+    >>> model = LSSVMRegressor("fast").fit(X, np.sin(X[:, 0]))
+    >>> bool(model.best_score_ > 0.9), bool(model.feature_importances_[0] > 0.9)
+    (True, True)
+    """
+
+    preparations_: dict[Scaling, TablePreparation]
+
+    def __init__(
+        self,
+        preset: str = "balanced",
+        *,
+        time_limit: float | None = None,
+        scoring: Any = None,
+        drop: bool | Sequence[str] = True,
+        keep: Sequence[str] = (),
+        ordered: Mapping[str, Sequence[Any]] | None = None,
+        scaling: Any = "auto",
+        kernel: Any = "auto",
+        metric: Any = "auto",
+        leaf_size: Any = "auto",
+        n_trees: Any = "auto",
+        n_prototypes: Any = "auto",
+        device: Any = None,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.preset = preset
+        self.time_limit = time_limit
+        self.scoring = scoring
+        self.drop = drop
+        self.keep = keep
+        self.ordered = ordered
+        self.scaling = scaling
+        self.kernel = kernel
+        self.metric = metric
+        self.leaf_size = leaf_size
+        self.n_trees = n_trees
+        self.n_prototypes = n_prototypes
+        self.device = device
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        return takes_tables(super().__sklearn_tags__())
+
+    @reports
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
+        y : array of shape (n,) or (n, k)
+            Targets: one number for each row, or several.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+        groups : array of shape (n,), optional
+            Rows of one group are always held out together.
+
+        Returns
+        -------
+        LSSVMRegressor
+        """
+        opened = open_table(X, y, sample_weight, groups)
+        if not isinstance(opened, tuple):
+            return fit_model(self, _targets_of(opened, seed_of_model(self)), None)
+        X, y, weight = opened
+        targets = _targets(y, len(weight))
+        task = _units(targets, weight, np.asarray(y).ndim == 1)
+        return fit_model(self, Targets(X, targets, task.outputs_of(targets), weight, task), groups)
+
+    def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
+        """Keep the record, and set what follows from it as attributes."""
+        self.preparations_ = preparations_of(self, fit)
+        return super()._publish(fit)
+
+    def _inputs(self, X: Any, method: str = "predict") -> Inputs:
+        return inputs_of(self, X)
+
+    def _columns(self, X: Any, features: Features) -> Columns:
+        return explained_columns(self, X)
+
+    @property
+    def metric_(self) -> FloatArray:
+        """The metric of the configuration with the largest weight, shape (d, d)."""
+        check_is_fitted(self)
+        return self.record_.main.metric.matrix(self.record_.main.n_features)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R2, the mean over the outputs.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, mapping of columns, array of shape (n, d), or scan
+            A `scan` brings its own targets and weights.
+        y : array of shape (n,) or (n, k)
+            Not with a scan.
+        sample_weight : array of shape (n,), optional
+            Weight of every row; a weight of 2 counts as the row twice.
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*with_targets(self, X, y, sample_weight)))
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predictions for a table, shape (n,) or (n, k).
+
+        Parameters
+        ----------
+        X : table of n rows, or Scan
+            Rows with the columns of the fit.
+        """
+        rows = self._inputs(X)
+        return np.asarray(self.record_.task.predict(rows.outputs(self.record_)))
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> FloatArray:
+        """Return intervals that hold a new observation with a given probability.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows with the columns of the fit.
+        coverage : float, default=0.95
+            Probability with which a new target is inside.
+
+        Returns
+        -------
+        array of shape (n, 2), or (n, k, 2)
+            Lower and upper ends.
+
+        Notes
+        -----
+        Conformal ([Vovk2005]_), with held-out residuals in units of a local error: wide where the
+        data are noisy, narrow where they are not. The local error is the leave-one-out error of the
+        25 to 200 nearest training rows, or of the leaf that a row is in, whichever makes the
+        held-out residuals more likely.
+        """
+        coverage = check_coverage(coverage)
+        rows = self._inputs(X, "predict_interval")
+        fit: TableFit = self.record_
+        fit.need("prediction", "Intervals")
+        residuals, features = fit.calibrated, rows.features(fit)
+        assert isinstance(residuals, Residuals) and isinstance(fit.task, Numbers)
+        raw = fit.outputs(features, rows.backend)
+        spread = local_error(fit, features, len(raw), residuals.nearby)
+        return intervals(fit.task, raw, spread, residuals, coverage)
+
+    def compress(self, n_support: int | Sequence[int] = 200) -> Self | list[Self]:
+        """Return a small model that approximates this one.
+
+        Parameters
+        ----------
+        n_support : int or sequence of int, default=200
+            Support vectors that the small model keeps. A sequence gives a path of sizes.
+
+        Returns
+        -------
+        estimator, or list of them
+            Fitted: it takes the same raw columns, and it can be saved. Its ``best_score_``,
+            and its intervals come from rows that models of its size were not fitted to;
+            ``summary_`` compares score, size and time of prediction with those of this model. It
+            cannot learn or forget rows.
+
+        Notes
+        -----
+        A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
+        to the out-of-sample outputs of the leaves of this model (below 5,000 rows: to the targets),
+        its prototypes reduced by SPFS ([Mall2014]_); see
+        `lssvm.fitting.compression.compress_table`.
+        """
+        return compress_model(self, n_support)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows: their leaves are solved again; preparation, metric, tree, C and gamma stay.
+
+        Parameters
+        ----------
+        X : table of n rows
+            New rows, with the columns of the fit.
+        y : array-like of shape (n,) or (n, k)
+            Their targets.
+        sample_weight : array-like of shape (n,), optional
+            Their weights, in the units of the fit; None: all are one.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight)
+        return change_model(self, X, *self._encoded(X, y, sample_weight), forget=False)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were added with these targets and weights.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows as they were given to ``fit`` or ``partial_fit``.
+        y : array-like of shape (n,) or (n, k)
+            The targets they had.
+        sample_weight : array-like of shape (n,), optional
+            The weights they had; None: all were one.
+        """
+        check_is_fitted(self)
+        return change_model(self, X, *self._encoded(X, y, sample_weight), forget=True)
+
+    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
+        """Return targets and weights of rows that are added or removed."""
+        weight = weight_of(X, sample_weight)
+        task = self.record_.task
+        assert isinstance(task, Numbers)
+        return task.outputs_of(_targets(y, len(weight))), weight
+
+
+def _targets(y: Any, n: int) -> FloatArray:
+    """Return targets of n rows as numbers, shape (n, k)."""
+    if y is None:
+        raise InvalidInputError(
+            "requires y to be passed, but the target y is None: give one number per row."
+        )
+    if np.iscomplexobj(np.asarray(y)):
+        raise InvalidInputError("Complex data not supported: y has to hold real numbers.")
+    values = np.asarray(check_numbers(y), dtype=np.float64)
+    if values.ndim not in (1, 2) or len(values) != n or not values.size:
+        raise InvalidInputError(
+            f"y has shape {values.shape} but X has {n} rows: give one target, or one row of "
+            "targets, for each row. (inconsistent numbers of samples)"
+        )
+    bad = np.flatnonzero(~np.isfinite(values.reshape(n, -1)).all(axis=1))
+    if len(bad):
+        raise InvalidInputError(
+            f"y has NaN or infinite values in {len(bad)} of {n} rows, the first in row "
+            f"{bad[0]}: give a finite target for every row."
+        )
+    check_magnitude(values, "y", "divide it by a constant")
+    return values.reshape(n, -1)
+
+
+def _units(targets: FloatArray, weight: FloatArray, single: bool) -> Numbers:
+    """Return the task of targets, in units of their mean and standard deviation."""
+    used = weight > 0
+    shift = np.average(targets[used], axis=0, weights=weight[used])
+    spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
+    tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
+    return Numbers(targets.shape[1], single, shift, np.where(spread > tiny, spread, 1.0))
+
+
+def _targets_of(source: TableSource, seed: int) -> Targets:
+    """Return a sample of very many rows, and how the targets of all are encoded."""
+    sample = draw_sample(source, seed)
+    rows = chosen_rows(source, sample)
+    targets = _targets(rows.y, len(sample))
+    task = _units(targets, rows.weight, np.asarray(rows.y).ndim == 1)
+
+    def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return task.outputs_of(_targets(y, len(weight))), weight
+
+    large = LargeTable(source, sample, encode)
+    Y = task.outputs_of(targets)
+    return Targets(rows.table, targets, Y, rows.weight, task, large=large)
