@@ -7,7 +7,16 @@ import warnings
 import numpy as np
 import pytest
 
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR
+from lssvm import (
+    LSSVC,
+    LSSVR,
+    NARX,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    GreedyLSSVR,
+    LSSVMRegressor,
+)
 from lssvm.estimators import base as callbacks
 from lssvm.tuning import GridSearch, PathSearch
 
@@ -116,6 +125,18 @@ def test_a_series_model_reports_its_tuning():
     model.fit(y=y)
     assert listener.heard.count("end evaluate") == 6
     assert listener.open == []
+
+
+@pytest.mark.parametrize("most", [None, 2])
+def test_stages_of_a_model_for_tables_are_tasks_and_can_be_stopped(most):
+    listener = Listener(most)
+    model = LSSVMRegressor("fast", n_jobs=1).set_callbacks(listener).fit(X, y)
+    assert listener.open == [] and listener.heard[-2:] == ["end fit", "teardown"]
+    assert listener.heard.count("end tune") == listener.heard.count("begin tune") > 0
+    tried = listener.heard.count("end evaluate")
+    assert tried == 2 if most else tried > 4
+    assert model.record_.state.interrupted == (most is not None)
+    assert np.isfinite(model.predict(X)).all()
 
 
 def test_a_search_that_needs_more_than_it_planned_goes_on():

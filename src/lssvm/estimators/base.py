@@ -115,6 +115,8 @@ class _CallbackListener:
         if event["stage"] in ("done", "interrupted"):
             self.close()
             return
+        if event["n_evaluations"] < self._done:  # another stage, which counts its own
+            self.close()
         if self.search is None:
             self.stopped, self._done = False, 0
             self._open(int(event["planned"]))

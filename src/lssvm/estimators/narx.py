@@ -192,8 +192,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
             self.best_score_ = record.tuning.best_score
         self.estimator_, self.horizon_ = record.regressor, record.horizon
         self.n_series_, self.n_exog_ = len(record.ends), record.layout.n_exog
-        found = record.calendars
-        self.calendar_ = None if not found else found if record.listed else found[0]
+        calendars = record.calendars
+        self.calendar_ = None if not calendars else calendars if record.listed else calendars[0]
         self.record_ = record
         return self
 
@@ -354,8 +354,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
                 "The series has no times, or they are not evenly spaced: fit a series of pandas "
                 "whose index holds dates, or give fit(y, times=...), which says what is wrong."
             )
-        found = np.stack([calendar.following(steps) for calendar in calendars])
-        return found if self.record_.listed and history is None else np.asarray(found[0])
+        times = np.stack([calendar.following(steps) for calendar in calendars])
+        return times if self.record_.listed and history is None else np.asarray(times[0])
 
     def _run(
         self,
@@ -437,8 +437,8 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         >>> from lssvm import LSSVR, NARX
         >>> y = np.sin(0.3 * np.arange(240))
         >>> model = NARX(LSSVR(C=100.0, gamma=0.1), lags=2).fit(y[:200])
-        >>> found = model.explain(y[200:])
-        >>> found.feature_names, bool(np.allclose(found.prediction, model.predict(y[200:])))
+        >>> parts = model.explain(y[200:])
+        >>> parts.feature_names, bool(np.allclose(parts.prediction, model.predict(y[200:])))
         (('y[t-1]', 'y[t-2]'), True)
         """
         check_is_fitted(self)
@@ -497,11 +497,11 @@ class NARX(CallbackSupportMixin, BaseEstimator):
 def _calendars(y: Any, times: Any, sizes: list[int], listed: bool) -> tuple[Calendar, ...]:
     """Return how the times of the series follow each other; empty where they have none."""
     if times is None:
-        found = [index_times(one) for one in (y if listed else [y])]
-        if any(index is None for index in found):
+        indices = [index_times(one) for one in (y if listed else [y])]
+        if any(index is None for index in indices):
             return ()
         try:
-            made = [Calendar.of(index, "y") for index in found]
+            made = [Calendar.of(index, "y") for index in indices]
         except InvalidInputError:  # nobody has asked for times: `forecast_times` says so
             return ()
         names = [getattr(one, "name", None) for one in (y if listed else [y])]

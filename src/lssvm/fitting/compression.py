@@ -125,7 +125,7 @@ def compress(
     scorer = make_scorer(problem, task, scoring)
     loss: StackLoss = "squared" if classes is None else "log"
     kept = sum(member.n_basis for member in fit.local_members)
-    before, found = _seconds(fit.used), []
+    before, models = _seconds(fit.used), []
     for one in compress_table(fit, teacher, sizes, seed=fit.seed, threads=threads):
         Y, weight = teacher.Y[one.rows], teacher.weight[one.rows]
         stack = fit_stack([one.outputs], Y, weight, loss)
@@ -149,8 +149,8 @@ def compress(
             f"take {_seconds([member]):.2g} s against {before:.2g} s."
         )
         state = replace(state, held_out=held_out[:0], note=note)
-        found.append(replace(small, state=state, stored="prediction"))
-    return found
+        models.append(replace(small, state=state, stored="prediction"))
+    return models
 
 
 def _seconds(members: Sequence[Member]) -> float:
@@ -315,7 +315,7 @@ def choose_width(
     n = len(teacher.Y)
     some = np.sort(random.choice(n, min(n, _LOOKED_AT), replace=False))
     train, test = some[folds[some] != 0], some[folds[some] == 0]
-    found: list[tuple[float, int, float]] = []
+    errors: list[tuple[float, int, float]] = []
     for number, member in enumerate(fit.local_members):
         X = teacher.inputs[number]
         learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
@@ -323,6 +323,6 @@ def choose_width(
         gammas = [factor * middle_setting(member.local.leaves).gamma for factor in _WIDTHS]
         kernel = KERNEL_OF[member.local.distance]
         scored = score_widths(kernel, gammas, learned, tested, size, random)
-        found += [(error, number, gamma) for error, gamma, _ in scored]
-    _, number, gamma = min(found)
+        errors += [(error, number, gamma) for error, gamma, _ in scored]
+    _, number, gamma = min(errors)
     return number, gamma

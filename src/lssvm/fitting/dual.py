@@ -77,11 +77,10 @@ class DualState(KernelState):
 
     def published(self, fit: Fit[Any]) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
-        found = super().published(fit)
-        found |= {"n_iter_": self.iterations, "solver_": self.solver, "residual_": self.residual}
+        own = {"n_iter_": self.iterations, "solver_": self.solver, "residual_": self.residual}
         if self.n_reweightings is not None:
-            found["n_reweightings_"] = self.n_reweightings
-        return found | {"reduction_path_": self.reduction_path}
+            own["n_reweightings_"] = self.n_reweightings
+        return super().published(fit) | own | {"reduction_path_": self.reduction_path}
 
     def reduced(self, form: str, fit: DualFit) -> DualState:
         """Return what a file of this form keeps."""

@@ -455,8 +455,8 @@ class _Tuner:
             grid = Space(C=settings.C, C_range=self.problem.C_range).C_grid(N_C)
             tuned, score, size_results = _tune_size(tuned, point, grid, score)
         table = _table(result, snapped=tunes_gamma, separate=separate)
-        found = (replace(result, point=None, cv_results=table),)
-        tuning = Tuning(float(score), found, result.n_evaluations, size_results, sample_results)
+        results = (replace(result, point=None, cv_results=table),)
+        tuning = Tuning(float(score), results, result.n_evaluations, size_results, sample_results)
         return replace(tuned, tuning=tuning)
 
     def _folds(self, rows: Training) -> AnyFolds:

@@ -301,14 +301,7 @@ class FixedState(KernelState):
 
     def published(self, fit: FixedFit) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
-        pcg, tuning, found = self.solver == "pcg", fit.tuning, super().published(fit)
-        found |= {
-            "prototypes_": found["support_vectors_"],
-            "n_prototypes_": self.n_prototypes,
-            "moments_": self.moments,
-            "selection_": self.selection,
-            "solver_": self.solver,
-        }
+        pcg, tuning, common = self.solver == "pcg", fit.tuning, super().published(fit)
         where_known = {
             "residual_": self.residual if pcg else None,
             "n_iter_": self.iterations if pcg or fit.task.classes is None else None,
@@ -317,7 +310,15 @@ class FixedState(KernelState):
             "size_results_": None if tuning is None else tuning.sizes,
             "sample_results_": None if tuning is None else tuning.sample,
         }
-        return found | {name: value for name, value in where_known.items() if value is not None}
+        return {
+            **common,
+            "prototypes_": common["support_vectors_"],
+            "n_prototypes_": self.n_prototypes,
+            "moments_": self.moments,
+            "selection_": self.selection,
+            "solver_": self.solver,
+            **{name: value for name, value in where_known.items() if value is not None},
+        }
 
     def reduced(self, form: str, fit: FixedFit) -> FixedState:
         """Return what a file of this form keeps."""
@@ -420,7 +421,7 @@ def draw_sample(
 ) -> tuple[CalibrationSample, IntArray]:
     """Draw the rows with the smallest hashes, among those that were tested; also their numbers.
 
-    ``class_table`` has the weights of the classes where no moments will tell them later.
+    ``class_table`` has the weights of the classes where no moments keep them.
     """
     sample, tested = rows.sample, None
     if folds is not None:

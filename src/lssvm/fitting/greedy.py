@@ -136,13 +136,13 @@ class GreedySettings:
 
     def stops(self, longest: int) -> list[Greedy]:
         """Return where runs that have grown may have stopped, when that is to be chosen."""
-        unit, found = self.search.epsilon / EPSILONS[0], []
+        unit, stops = self.search.epsilon / EPSILONS[0], []
         if self.tunes_epsilon:
-            found += [replace(self.search, epsilon=value * unit) for value in EPSILONS]
+            stops += [replace(self.search, epsilon=value * unit) for value in EPSILONS]
         if self.tunes_size:
             sizes = np.unique(np.geomspace(1, max(longest, 1), SIZES).round().astype(int))
-            found += [replace(self.search, max_support=int(size)) for size in sizes]
-        return found or [self.search]
+            stops += [replace(self.search, max_support=int(size)) for size in sizes]
+        return stops or [self.search]
 
     def check_labels(self) -> None:
         """Refuse an epsilon that a model without basis functions satisfies for labels +1, -1."""
@@ -156,7 +156,7 @@ class GreedySettings:
 
     @property
     def splits(self) -> bool:
-        """Whether the caller has said which rows make a fold."""
+        """Whether the caller has given the rows of every fold."""
         return not isinstance(self.cv, str) and (
             hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
         )
@@ -500,16 +500,16 @@ class GreedyPoint:
     def _all_losses(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return losses (c, stops, v), shares of the folds (v,) and squared errors (c, stops)."""
         made, targets, shape = self.objective, self.objective.rows.targets, (len(C), -1)
-        loss, squares, found = made.task.loss(None), SquaredError(), []
+        loss, squares, losses = made.task.loss(None), SquaredError(), []
         with small_problem(made.rows.n_rows):
             for v, test in enumerate(made.folds.test):
                 own, values = targets.take(test), self._fold(v, C)
                 mass = len(test) if own.weight is None else float(own.weight.sum())
-                found.append((loss(values, own), squares(values, own), mass))
+                losses.append((loss(values, own), squares(values, own), mass))
         fold, tie = (
-            np.stack([np.reshape(entry[i], shape) for entry in found], axis=2) for i in (0, 1)
+            np.stack([np.reshape(entry[i], shape) for entry in losses], axis=2) for i in (0, 1)
         )
-        weight = np.array([entry[2] for entry in found], dtype=np.float64)
+        weight = np.array([entry[2] for entry in losses], dtype=np.float64)
         share = weight / weight.sum()
         return fold, share, tie @ share
 
@@ -600,7 +600,7 @@ class _Run:
         self, path: GreedyPath, system: DualSystem, sizes: list[int]
     ) -> list[tuple[FloatArray, float]]:
         """Return coefficients, zeros at the end, and bias of the first functions of the run."""
-        factor, found = path.factor, []
+        factor, solutions = path.factor, []
         if factor is None and len(path.support):
             factor = support_factor(system, path.support)
         for size in sizes:
@@ -608,8 +608,8 @@ class _Run:
             if size:
                 assert factor is not None
                 coef[:size], b = path.at(size, factor)
-            found.append((coef, b))
-        return found
+            solutions.append((coef, b))
+        return solutions
 
     def at_C(self, C: float, criterion: str) -> _Run:
         """Return the run solved again at another C, on the same basis."""

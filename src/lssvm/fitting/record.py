@@ -404,7 +404,7 @@ class KernelState:
         """Return fitted attributes of the estimator."""
         whole, metric = fit.expansion, fit.main.metric
         same = len(set(whole.C.tolist())) == 1
-        found: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "C_": float(whole.C[0]) if same else whole.C,
             "gamma_": self.gamma,
             "dual_coef_": whole.coef,
@@ -412,12 +412,12 @@ class KernelState:
             "support_": self.support,
         }
         if not whole.kernel.name == "precomputed":
-            found["support_vectors_"] = metric.unmap(whole.basis)
+            attributes["support_vectors_"] = metric.unmap(whole.basis)
         if self.threshold is not None:
-            found["threshold_"] = self.threshold
+            attributes["threshold_"] = self.threshold
         if self.relevance is not None:
-            found["feature_relevance_"] = self.relevance
-        return found
+            attributes["feature_relevance_"] = self.relevance
+        return attributes
 
 
 S = TypeVar("S", bound=State)

@@ -103,10 +103,10 @@ class Calendar:
         last = int(ticks[-1])
         if np.all(gaps == gaps[0]) and not _is_monthly(when):
             return cls(last, step=int(gaps[0]))
-        found = _monthly(when, last) or _working_days(ticks, last)
-        if found is None and np.all(gaps == gaps[0]):
+        calendar = _monthly(when, last) or _working_days(ticks, last)
+        if calendar is None and np.all(gaps == gaps[0]):
             return cls(last, step=int(gaps[0]))
-        if found is None:
+        if calendar is None:
             usual = int(np.median(gaps))
             i = int(np.flatnonzero(gaps != usual)[0]) + 1
             raise InvalidInputError(
@@ -114,7 +114,7 @@ class Calendar:
                 f"({when[i].astype('datetime64[s]')}) lie {_said(int(gaps[i - 1]))}, mostly "
                 f"{_said(usual)}. Fill the gaps, or give the values without times."
             )
-        return found
+        return calendar
 
     def following(self, steps: int) -> Times:
         """Return the next times, shape (steps,)."""
@@ -524,16 +524,18 @@ def find_season(y: FloatArray, longest: int | None = None) -> int | None:
         return None
     spectrum = np.abs(np.fft.rfft(rest, 2 * n)) ** 2
     raw = np.fft.irfft(spectrum)[: most + 2]
-    found = raw / raw[0] * n / (n - np.arange(most + 2))
+    correlation = raw / raw[0] * n / (n - np.arange(most + 2))
     peaks = [
         k
         for k in range(2, most + 1)
-        if found[k] >= found[k - 1] and found[k] >= found[k + 1] and found[k] >= _LEAST
+        if correlation[k] >= correlation[k - 1]
+        and correlation[k] >= correlation[k + 1]
+        and correlation[k] >= _LEAST
     ]
     if not peaks:
         return None
-    best = max(found[k] for k in peaks)
-    return next(k for k in peaks if found[k] >= best - 0.05)  # not one of its multiples
+    best = max(correlation[k] for k in peaks)
+    return next(k for k in peaks if correlation[k] >= best - 0.05)  # not one of its multiples
 
 
 def baselines(y: FloatArray, steps: int, season: int | None) -> dict[str, FloatArray]:
@@ -548,7 +550,7 @@ VALIDATIONS = ("free-run", "rolling-origin", "one-step")
 
 
 class Regressor(Predicts, Protocol):
-    """What is asked of the regressor inside, beside predictions."""
+    """The regressor inside: it predicts, and it is fitted."""
 
     def fit(self, X: FloatArray, y: FloatArray) -> Any:
         """Learn from rows (n, d) and targets (n,)."""

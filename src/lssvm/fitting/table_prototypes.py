@@ -200,9 +200,9 @@ def fit_global(
         coef, intercept = solve_on_prototypes(without(sums, v), gram, C)
         outputs[positions[cell]] = host.outputs(kernel, rows.X[cell], Z, coef, intercept)
         work.clock.over(1.0)
-    found = replace(candidate, setting=setting, error=error, stage="prototypes")
+    tuned = replace(candidate, setting=setting, error=error, stage="prototypes")
     coef, intercept = solve_on_prototypes(total(sums), gram, C)
-    return found, Expansion(kernel, Z, coef, intercept, np.full(len(intercept), C)), outputs
+    return tuned, Expansion(kernel, Z, coef, intercept, np.full(len(intercept), C)), outputs
 
 
 def change_global(

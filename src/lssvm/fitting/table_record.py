@@ -179,7 +179,7 @@ class TableState:
         if self.note:
             raise InvalidInputError(
                 f"{what} cannot be had from a model of support vectors, which keeps no training "
-                "rows: ask the model that it was compressed from, or fit one that keeps its rows "
+                "rows: use the model that it was compressed from, or fit one that keeps its rows "
                 "(fewer of them, or more memory and time)."
             )
 
@@ -191,17 +191,16 @@ class TableState:
         """Return fitted attributes of the estimator."""
         assert fit.tuning is not None
         trials = fit.tuning.trials
-        found: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "n_features_in_": len(fit.any_prepared.columns),
-            "weight_scale_": self.weight_scale,
             "configurations_": {name: [getattr(t, name) for t in trials] for name in OF_TRIALS},
             "leaf_size_": self.leaf_size,
             "feature_importances_": self.importances,
             "summary_": summary(fit),
         }
         if self.named:
-            found["feature_names_in_"] = np.array(fit.any_prepared.names, dtype=object)
-        return found
+            attributes["feature_names_in_"] = np.array(fit.any_prepared.names, dtype=object)
+        return attributes
 
 
 TableFit: TypeAlias = Fit[TableState]

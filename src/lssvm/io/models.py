@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from types import NoneType
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -280,27 +281,31 @@ def is_zone(zone: str | None) -> bool:
 
 # -- fits --------------------------------------------------------------------------------------
 
-_FAMILY: dict[type[Any], str] = {
-    DualState: "LSSV",
-    FixedState: "FixedSizeLSSV",
-    GreedyState: "GreedyLSSV",
+_FAMILY: dict[type[Any], tuple[str, str, type[Any]]] = {
+    DualState: ("LSSVC", "LSSVR", DualCalibrationData),
+    FixedState: ("FixedSizeLSSVC", "FixedSizeLSSVR", FixedCalibrationData),
+    GreedyState: ("GreedyLSSVC", "GreedyLSSVR", GreedyCalibrationData),
+    TableState: ("LSSVMClassifier", "LSSVMRegressor", NoneType),
 }
+"""For every state the estimators that have it, and their calibration data."""
 
 
 def check_fit(model: KernelEstimator, fit: Fit[Any], stored: Model) -> None:
     """Raise a `ModelFileError` where the parts of a fit do not fit together."""
     task, state, k = fit.task, fit.state, fit.task.n_outputs
-    classes = isinstance(task, Classes)
-    wanted = f"{_FAMILY.get(type(state))}{'C' if classes else 'R'}"
-    if isinstance(state, TableState):
-        wanted = "LSSVMClassifier" if classes else "LSSVMRegressor"
-    need(type(model).__name__ == wanted, "the record is one of another estimator")
+    classifier, regressor, data = _FAMILY[type(state)]
+    wanted = classifier if isinstance(task, Classes) else regressor
+    same = type(model).__name__ == wanted and type(fit.calibration) is data
+    need(same, "the record is one of another estimator")
     need(fit.stored in FORMS, "how much is stored is not known")
     check_task(task, k)
     _check_resources(model)
     model._host()
     check_range(fit, 0, 2**63 - 1, "seed")
     need(fit.members and fit.used, "there is no member with a weight")
+    for member in fit.members:
+        check_range(member, 0, np.inf, "weight", "rounds")
+        need(np.isnan(member.error) or member.error >= 0, "error is out of range")
     if isinstance(state, TableState):
         _check_table(fit, state, stored)
     else:
@@ -314,57 +319,49 @@ def _check_kernel_fit(model: KernelEstimator, fit: Fit[Any], stored: Model) -> N
     ready = None if stored.preparation is None else read_preparation(stored.preparation)
     d, state, data, task = check_columns(stored, ready), fit.state, fit.calibration, fit.task
     need(not fit.prepared and fit.offset is None, "a model of features has columns or an offset")
-    need(not isinstance(task, Numbers) or task.scale is None, "the targets have units")
-    need(getattr(task, "decoding", None) != "argmax", "the classes are decoded otherwise")
-    kinds = {
-        DualState: DualCalibrationData,
-        FixedState: FixedCalibrationData,
-        GreedyState: GreedyCalibrationData,
-    }
-    need(type(data) is kinds[type(state)], "the record is one of another estimator")
+    units = task.decoding == "argmax" if isinstance(task, Classes) else task.scale is not None
+    need(not units, "the targets are those of a table")
     if isinstance(model, KernelClassifier):
         model._check_coding()
-    choice, kernels = model._kernel_choice(), []
+    choice, k = model._kernel_choice(), task.n_outputs
     for member in fit.members:
         plain = (member.scaling, member.weight, member.in_leaves) == ("none", 1.0, False)
         need(plain, "a member is one of a model for tables")
-        kernels.append(member.expansion.kernel)
-        check_metric(member.metric, d)
-        _check_rows("basis", member.expansion.basis, choice)
-        m = member.expansion.coef.shape[0] if member.expansion.coef.ndim == 2 else 0
-        need(m and m == len(fit.members[0].expansion.coef), "coef has no rows, or others")
-        served = fit.task.n_outputs if member.outputs is None else len(member.outputs)
-        _check_expansion(member.expansion, (m,) if choice.precomputed else (m, d), served)
-        if choice.precomputed:
-            check_range(member.expansion, 0, d - 1, "basis")
-    k = task.n_outputs
-    _check_outputs([np.arange(k) if m.outputs is None else m.outputs for m in fit.members], k)
+    m = len(fit.members[0].expansion.coef)
+    need(m, "coef has no rows")
+    kernels = [member.expansion.kernel for member in fit.members]
     if isinstance(data, DualCalibrationData):
         kernels += [part.kernel for part in data.parts]
     for kernel in kernels:
         named = kernel.name == choice.name and not has_gamma(kernel)
         need(named, "a kernel is not the one that the parameters name")
         check_kernel(kernel, d)
+    _check_outputs([np.arange(k) if m.outputs is None else m.outputs for m in fit.members], k)
+    for member in fit.members:
+        check_metric(member.metric, d)
+        _check_rows("basis", member.expansion.basis, choice)
+        served = k if member.outputs is None else len(member.outputs)
+        _check_expansion(member.expansion, (m,) if choice.precomputed else (m, d), served)
+        if choice.precomputed:
+            check_range(member.expansion, 0, d - 1, "basis")
     check_shapes(state, threshold=(k,), relevance=(d,), support=(None,))
     _check_gamma(state, state.gamma, *[None] * min(np.ndim(state.gamma), 2))
     check_range(state, -1, np.inf, "support")
-    size = len(fit.expansion.coef)
     no_support = isinstance(state, FixedState) and not len(state.support)
-    need(len(state.support) == size or no_support, "support")
+    need(len(state.support) == m or no_support, "support")
     check_range(state, 0, 2**63 - 1, "iterations")
     if isinstance(data, DualCalibrationData):
         _check_rows("X", data.X, choice)
         _check_dual(data, task, d)
-    if isinstance(state, FixedState) and isinstance(data, FixedCalibrationData):
+    elif isinstance(data, FixedCalibrationData):
         _check_fixed(fit, data.sample, d)
-    if isinstance(state, GreedyState) and isinstance(data, GreedyCalibrationData):
+    elif isinstance(data, GreedyCalibrationData):
         _check_greedy(fit, data, choice.precomputed)
 
 
 def _check_expansion(one: Expansion, basis: tuple[int, ...], k: int) -> None:
     """Check the shapes of an expansion of k outputs."""
-    m = basis[0]
-    check_shapes(one, basis=basis, coef=(m, k), intercept=(k,), C=(k,))
+    check_shapes(one, basis=basis, coef=(basis[0], k), intercept=(k,), C=(k,))
     check_positive(one, "C")
 
 
@@ -481,8 +478,7 @@ def _check_table(fit: TableFit, state: TableState, stored: Model) -> None:
     task, k, tuning = fit.task, fit.task.n_outputs, fit.tuning
     _check_prepared(fit, state, stored)
     units = task.decoding == "argmax" if isinstance(task, Classes) else task.scale is not None
-    need(units and fit.calibration is None, "the record is one of another estimator")
-    need(tuning is not None, "the trials are missing")
+    need(units and tuning is not None, "the targets or the trials are missing")
     check_shapes(state, held_out=(None, k), importances=(len(fit.any_prepared.columns),))
     fits = fit.offset is None or fit.offset.shape in ((1,), (k,))
     need(fits, "offset has another shape")
@@ -494,9 +490,7 @@ def _check_table(fit: TableFit, state: TableState, stored: Model) -> None:
     for member in fit.members:
         ready = fit.prepared.get(member.scaling)
         d = check_metric(member.metric, -1 if ready is None else ready.n_features)
-        check_range(member, 0, np.inf, "weight", "rounds")
         need(member.outputs is None, "a member serves some outputs alone")
-        need(np.isnan(member.error) or member.error >= 0, "error is out of range")
         if member.in_leaves:
             _check_local(member.local, d, k, rows, all_kept)
             continue

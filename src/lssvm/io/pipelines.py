@@ -158,7 +158,7 @@ def _seen(name: str, part: Any) -> dict[str, Any]:
 
 def _parameters(name: str, part: Any) -> dict[str, Any]:
     """Return the parameters that matter after the fit."""
-    found = {}
+    parameters = {}
     for key, value in sorted(part.get_params(deep=False).items()):
         if key in _OF_THE_MACHINE or key in ("transformers", "random_state"):
             continue
@@ -174,8 +174,8 @@ def _parameters(name: str, part: Any) -> dict[str, Any]:
                 f"{key}={printable(repr(value))} of the step {name!r} cannot be stored in a model "
                 "file, which never holds code: give plain values."
             ) from error
-        found[key] = plain
-    return found
+        parameters[key] = plain
+    return parameters
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -355,15 +355,15 @@ def _read_column_transformer(
     part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]
     if last and not isinstance(rest, str):
         part.remainder = _unfitted(last[0][1])
-    found = []
+    transformers = []
     places = {name: one for name, one, _ in inner}
     for name, now, columns in part.transformers_:
         need(name in places, "the parts do not fit their columns")
         saved = places[name]
-        found.append((name, now if isinstance(saved, str) else saved, columns))
-    part.transformers_ = found
+        transformers.append((name, now if isinstance(saved, str) else saved, columns))
+    part.transformers_ = transformers
     begin = 0
-    for name, one, _ in found:
+    for name, one, _ in transformers:
         place = part.output_indices_[name]  # as if it passed its columns on
         n_columns = place.stop - place.start
         passes = isinstance(one, (str, FunctionTransformer))

@@ -28,7 +28,7 @@ from lssvm.solvers import ExactFit
 _SHARE = 0.4  # of the free memory that a batch may take
 _MATRICES = 5  # of n x n numbers that a leaf needs while it is solved
 _LIKE = 0.95  # leaves whose sizes differ by less are stacked
-_CLOSE = 1e-6  # squared distances below this share of the squared norms are computed anew
+_CLOSE = 1e-6  # squared distances below this share of the squared norms are computed again
 _JITTER = (1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
 _ENTRIES = 2**26  # kernel values of a block of outputs

@@ -162,15 +162,15 @@ class LocalModel:
         """
         total = np.zeros((n, self.n_outputs if nearby else 1))
         for partition in self.partitions:
-            found = np.full(total.shape, np.nan)
+            errors = np.full(total.shape, np.nan)
             assigned = partition.rows if X is None else partition.tree.rows_by_leaf(X)
             for leaf, rows in zip(partition.leaves, assigned, strict=True):
                 if len(rows) and nearby:
                     given = None if X is None else X[rows]
-                    found[rows] = leaf.nearby_error(given, self.distance, nearby)
+                    errors[rows] = leaf.nearby_error(given, self.distance, nearby)
                 else:
-                    found[rows] = leaf.error
-            total += found
+                    errors[rows] = leaf.error
+            total += errors
         return total / len(self.partitions)
 
     def stripped(self, errors: bool = False) -> LocalModel:

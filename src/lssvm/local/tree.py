@@ -159,12 +159,12 @@ def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | No
     waiting: list[tuple[IntArray, int | None, int]] = [(np.arange(len(X), dtype=np.intp), None, 0)]
     while waiting:
         rows, above, side = waiting.pop()
-        found = _split(X, rows, leaf_size, random)
-        if found is None:
+        split = _split(X, rows, leaf_size, random)
+        if split is None:
             number, n_leaves = -1 - n_leaves, n_leaves + 1
         else:
             number = len(thresholds)
-            direction, threshold, right = found
+            direction, threshold, right = split
             directions.append(direction)
             thresholds.append(threshold)
             children.append([0, 0])

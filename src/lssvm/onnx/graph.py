@@ -78,7 +78,7 @@ class Graph(ABC):
         """Add a constant."""
 
     def tensor(self, name: str, dtype: Any = None) -> Tensor:
-        """Return the value of that name; constants beside it are of ``dtype`` or the graph's."""
+        """Return the value of that name; constants next to it are of ``dtype`` or the graph's."""
         return Tensor(self, name, dtype)
 
     def node(self, op: str, *inputs: Any, domain: str = "", **attributes: Any) -> Tensor:
@@ -154,7 +154,7 @@ class Tensor:
     graph : Graph
     name : str
     dtype : type or None
-        Of constants beside it; None: that of the graph.
+        Of constants next to it; None: that of the graph.
     """
 
     graph: Graph
