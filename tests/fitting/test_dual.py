@@ -13,7 +13,7 @@ from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows
 from lssvm.codes import Coding
 from lssvm.fitting.dual import DualSettings, fit_dual
-from lssvm.fitting.settings import KernelChoice
+from lssvm.kernels.factory import KernelChoice
 from lssvm.tasks import Classes, Numbers
 from lssvm.tuning import GridSearch, PathSearch
 from lssvm.tuning.dual import DualObjective

@@ -5,9 +5,11 @@ import pytest
 
 from lssvm import LSSVC, FixedSizeLSSVC
 from lssvm.backends.host import Host
-from lssvm.fitting.output_code import better_code, class_rows, is_open
-from lssvm.fitting.settings import KernelChoice
+from lssvm.backends.rows import class_rows
+from lssvm.codes import Coding
+from lssvm.kernels.factory import KernelChoice
 from lssvm.tasks import Classes
+from lssvm.tuning.fixed_size import better_code
 
 rng = np.random.default_rng(0)
 K = 12
@@ -56,9 +58,9 @@ def test_order_and_rare_classes_do_not_matter():
 
 
 def test_only_many_classes_and_no_name_leave_it_open():
-    task = Classes.of(np.arange(K), multiclass="auto")
-    assert is_open("auto", task, KernelChoice("rbf"))
-    assert not is_open("ova", task, KernelChoice("rbf"))
-    assert not is_open("auto", task, KernelChoice("precomputed"))
-    assert not is_open("auto", Classes.of(np.arange(10), multiclass="auto"), KernelChoice("rbf"))
-    assert not is_open("auto", Classes.of(np.arange(61), multiclass="auto"), KernelChoice("rbf"))
+    auto = Coding.of("auto")
+    assert auto.is_open(K) and not auto.is_open(10) and not auto.is_open(61)
+    assert not Coding.of("ova").is_open(K)
+    X, y = _line(300)
+    model = LSSVC(C=100.0, kernel="precomputed").fit(X @ X.T, y)
+    assert model.record_.task.code.name == "ova"  # rows of a kernel matrix are not compared

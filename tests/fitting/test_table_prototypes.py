@@ -195,7 +195,7 @@ def test_explanations_add_up(regressor: LSSVMRegressor) -> None:
 def test_small_models_follow_the_parts(regressor: LSSVMRegressor) -> None:
     X, y = additive(1000, 6)
     small = regressor.compress(60)
-    assert [m.n_basis for m in small.record_.members] == [60]
+    assert [m.model.n_basis for m in small.record_.members] == [60]
     assert small.score(X, y) > regressor.score(X, y) - 0.05
 
 
@@ -219,7 +219,7 @@ def test_a_number_of_prototypes_may_be_asked_for() -> None:
     model = LSSVMClassifier(
         "fast", leaf_size=300, kernel="laplacian", scaling="standardised", n_prototypes=300
     ).fit(X, np.where(y > 0, "high", "low"))
-    assert global_of(model).n_basis == 300
+    assert global_of(model).model.n_basis == 300
     one = LSSVMRegressor(kernel="rbf", scaling="standardised", n_prototypes=300).fit(
         X[:200], y[:200]
     )

@@ -211,3 +211,8 @@ def check_gram(diagonal: AnyArray) -> None:
             "be solved: bring the columns of X to one scale (sklearn.preprocessing."
             "StandardScaler), or lower gamma, degree or coef0."
         )
+
+
+def is_int(value: Any) -> bool:
+    """Return whether a value is a whole number, and no truth value."""
+    return isinstance(value, (int, np.integer)) and type(value) is not bool

@@ -24,6 +24,13 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     raise not_usable("random_state", random_state, needed)
 
 
+def seed_of(random_state: RandomState) -> int:
+    """Return the seed of prototypes, folds and searches; a fixed one for None."""
+    if random_state is None:
+        return 0
+    return int(as_generator(random_state).integers(2**31 - 1))
+
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, float_rows, get_namespace, take_rows
-from lssvm._core.blocks import run_blocks, slices
+from lssvm._core.blocks import as_bytes, n_threads, run_blocks, slices
 from lssvm._core.device import Device
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout
 from lssvm.data.raw import ArraySource
@@ -210,6 +210,18 @@ class Host:
         used = {name: data.columns[name] for name in columns if name in data.columns}
         for part in slices(n, int(np.clip(n // 16, 1024, CHUNK))):
             yield {"X": data.X[part]} | {name: column[part] for name, column in used.items()}
+
+
+class UsesResources(Protocol):
+    """An estimator with limits of memory and threads."""
+
+    memory_budget: Any
+    n_jobs: int | None
+
+
+def host_of(estimator: UsesResources) -> Host:
+    """Return this machine with the memory and the threads that an estimator may use."""
+    return Host(as_bytes(estimator.memory_budget), n_threads(estimator.n_jobs))
 
 
 def _block_outputs(kernel: Kernel, X: Any, Z: FloatArray, model: Expansion) -> Any:

@@ -781,3 +781,34 @@ def _holds(blocks: Blocks, keys: Any, seed: int) -> BoolArray:
     for piece in blocks.pieces():
         held |= np.isin(keys, hash_rows(piece.X, seed))
     return held
+
+
+def class_rows(
+    task: Classes,
+    X: Any,
+    labels: IntArray,
+    weight: FloatArray | None,
+    host: Host,
+    *,
+    by_class: bool,
+    counts: FloatArray | None = None,
+) -> Rows:
+    """Return rows of known classes, with their targets and weights.
+
+    ``by_class`` says that the recipe keeps moments per class where the task asks for that: weights
+    of rows are then without those of classes. ``counts`` are the weights of the classes where these
+    rows are a sample of all.
+    """
+    table = task.table(task.counts(labels, weight) if counts is None else counts)
+    own = times(weight, table.row_factors(labels))
+    apart = by_class and task.per_class
+    return Rows(
+        X,
+        table.looked_up(labels),
+        weight if apart else own,
+        labels,
+        loss_weight=own,
+        sample_weight=weight,
+        budget=host.budget,
+        threads=host.threads,
+    )

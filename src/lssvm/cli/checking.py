@@ -163,7 +163,7 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
     # Quantiles end where the training rows end: only the others show what is beyond.
     open_ones = [one for one in local if one.scaling != "quantiles"]
     member = max(open_ones or local, key=lambda one: one.weight)
-    leaves = member.leaves(0) if member.in_leaves else [member.expansion]
+    leaves, tree = member.leaves(), member.trees[0]
     if not isinstance(leaves[0].kernel, RBF | Exponential | Laplacian | Matern):
         return None
     rows_of = [leaf.basis.toarray() if is_sparse(leaf.basis) else leaf.basis for leaf in leaves]
@@ -176,9 +176,7 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
         elif "preparation_" in learned(own):
             X = own.preparation_.transform(X)
         mapped = member.metric.apply(np.asarray(X, dtype=np.float64))
-        leaf_of = np.zeros(len(mapped), dtype=np.intp)
-        if member.in_leaves:
-            leaf_of = member.local.partitions[0].tree.route(mapped)
+        leaf_of = np.zeros(len(mapped), dtype=np.intp) if tree is None else tree.route(mapped)
         found = np.zeros(len(mapped), dtype=bool)
         for number in np.unique(leaf_of):
             rows = np.flatnonzero(leaf_of == number)

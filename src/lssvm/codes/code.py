@@ -156,6 +156,21 @@ class Coding:
         """
         return multiclass if isinstance(multiclass, cls) else cls(multiclass)
 
+    @property
+    def is_auto(self) -> bool:
+        """Whether no output code is named."""
+        return isinstance(self.code, str) and self.code == "auto"
+
+    def is_open(self, n_classes: int) -> bool:
+        """Return whether data are to choose the code for so many classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+        """
+        return self.is_auto and ONE_VS_ONE_UP_TO < n_classes <= PAIRS_UP_TO
+
 
 @dataclass(frozen=True, eq=False)
 class ProblemGroup:
@@ -270,6 +285,8 @@ def _check_code_words(matrix: NDArray[np.int8]) -> None:
 _EXHAUSTIVE_UP_TO = 7  # classes: 2^6 - 1 = 63 binary problems
 ONE_VS_ONE_UP_TO = 10
 """Classes up to which "auto" is one-vs-one: 45 binary problems, each on a fifth of the rows."""
+PAIRS_UP_TO = 60
+"""Classes beyond which pairs are not tried: 1,770 binary problems."""
 _POOL = 1024  # candidate columns from which a random code is put together
 
 

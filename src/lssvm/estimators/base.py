@@ -18,7 +18,7 @@ from lssvm._core.device import like
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
-from lssvm.backends.host import Host
+from lssvm.backends.host import Host, host_of
 from lssvm.codes import Coding
 from lssvm.data.prepare import Preparation
 from lssvm.estimators.inputs import Inputs
@@ -33,8 +33,9 @@ from lssvm.fitting.explaining import (
     prepared_columns,
 )
 from lssvm.fitting.record import Features, Fit, Posteriors
-from lssvm.fitting.settings import KernelChoice, check_option, host_of
+from lssvm.kernels.factory import KernelChoice
 from lssvm.tasks import Classes, Numbers
+from lssvm.tuning.searches import check_option
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
 from lssvm.uncertainty.probabilities import METHODS
 
@@ -200,7 +201,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         metric = self._kernel_choice().metric
         if metric is not None:
             full = isinstance(metric, str) and metric == "full"
-            published["metric_"] = fit.main.metric.published(fit.main.n_features, full=full)
+            published["metric_"] = fit.main.metric.published(fit.main.model.n_features, full=full)
         for name, value in published.items():
             setattr(self, name, value if name == "classes_" else like(value, namespace_of))
         self._cache: dict[str, Any] = {}

@@ -119,7 +119,7 @@ class ScanInputs(Inputs):
 
     def features(self, fit: Fit[Any]) -> Features:
         """Return the features before the metric, where they fit."""
-        n, d = self.data.n_rows, fit.main.n_features
+        n, d = self.data.n_rows, fit.main.model.n_features
         require(
             8 * n * d,
             self.backend.budget,

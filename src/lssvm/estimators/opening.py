@@ -30,10 +30,10 @@ from lssvm._core.blocks import as_bytes, require
 from lssvm._core.device import Device, find_device, same_place
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.progress import Listener
-from lssvm._core.random import RandomState
+from lssvm._core.random import RandomState, seed_of
 from lssvm.backends.device import Torch
-from lssvm.backends.host import Backend, Host
-from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
+from lssvm.backends.host import Backend, Host, UsesResources, host_of
+from lssvm.backends.rows import Blocks, Rows, ScanRows, Training, class_rows
 from lssvm.codes import Coding, make_code
 from lssvm.data import scan
 from lssvm.data.dataset import Arrays, open_dataset
@@ -43,22 +43,16 @@ from lssvm.data.raw import RawBlock, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.estimators.inputs import ArrayInputs, Inputs, ScanInputs, hits, spread_of
 from lssvm.fitting.input_metric import check_metric, metric_of
-from lssvm.fitting.output_code import better_code, class_rows, is_auto, is_open
 from lssvm.fitting.record import Fit
-from lssvm.fitting.settings import (
-    KernelChoice,
-    KernelParameters,
-    UsesResources,
-    check_C,
-    host_of,
-    seed_of,
-)
 from lssvm.kernels import Metric
 from lssvm.kernels.dot import variances
+from lssvm.kernels.factory import KernelChoice, KernelParameters
 from lssvm.kernels.metric import IDENTITY
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
 from lssvm.tasks.targets import check_labels, check_numbers, distinct_labels
+from lssvm.tuning.fixed_size import better_code
+from lssvm.tuning.searches import check_C
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -294,7 +288,7 @@ def _task_of_labels(estimator: Classifier, labels: AnyArray, classes: Any) -> Cl
     if len(every) == len(labels):
         return task_of(estimator, labels)
     task = task_of(estimator, every)
-    if is_auto(estimator.multiclass):
+    if Coding.of(estimator.multiclass).is_auto:
         task = replace(task, code=make_code("ova", len(every)))
     if task.per_class:
         raise InvalidInputError(
@@ -331,8 +325,9 @@ def with_better_code(
 
     The parameters are those of `class_rows` and `better_code`.
     """
-    named = getattr(estimator, "multiclass", None)
-    if not isinstance(task, Classes) or not is_open(named, task, choice):
+    if not isinstance(task, Classes) or choice.precomputed:
+        return rows, task
+    if not Coding.of(getattr(estimator, "multiclass", None)).is_open(task.n_classes):
         return rows, task
     assert rows.labels is not None
     if len(np.unique(rows.labels)) < task.n_classes:  # some come later

@@ -291,7 +291,8 @@ class LSSVMClassifier(KernelClassifier):
     def metric_(self) -> FloatArray:
         """The metric of the configuration with the largest weight, shape (d, d)."""
         check_is_fitted(self)
-        return self.record_.main.metric.matrix(self.record_.main.n_features)
+        main = self.record_.main
+        return main.metric.matrix(main.model.n_features)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose class is right.
@@ -613,7 +614,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     def metric_(self) -> FloatArray:
         """The metric of the configuration with the largest weight, shape (d, d)."""
         check_is_fitted(self)
-        return self.record_.main.metric.matrix(self.record_.main.n_features)
+        main = self.record_.main
+        return main.metric.matrix(main.model.n_features)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R2, the mean over the outputs.

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_int
 from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
 from lssvm._core.device import find_device
 from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.random import as_generator
 from lssvm.backends.device import Torch
-from lssvm.backends.host import Backend
+from lssvm.backends.host import Backend, host_of
 from lssvm.data.dataset import as_scan
 from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import PreparedTable
@@ -38,7 +38,6 @@ from lssvm.fitting.explaining import Columns, table_columns
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Features, Fit, Scaling
-from lssvm.fitting.settings import host_of, is_int
 from lssvm.fitting.table import SMALL, Interrupted, fit_table
 from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, TableFit
 from lssvm.fitting.table_scoring import make_scorer, read_scorer

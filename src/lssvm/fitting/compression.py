@@ -124,7 +124,7 @@ def compress(
     problem = Problem({}, teacher.Y, teacher.weight, None, classes)
     scorer = make_scorer(problem, task, scoring)
     loss: StackLoss = "squared" if classes is None else "log"
-    kept = sum(member.n_basis for member in fit.local_members)
+    kept = sum(member.model.n_basis for member in fit.local_members)
     before, models = _seconds(fit.used), []
     for one in compress_table(fit, teacher, sizes, seed=fit.seed, threads=threads):
         Y, weight = teacher.Y[one.rows], teacher.weight[one.rows]
@@ -132,7 +132,7 @@ def compress(
         held_out = np.full(teacher.Y.shape, np.nan)
         held_out[one.rows] = stack.outputs([one.outputs])
         member = replace(one.member, weight=float(stack.weights[0]))
-        state = replace(fit.state, held_out=held_out, leaf_size=member.n_basis, moments=None)
+        state = replace(fit.state, held_out=held_out, leaf_size=member.model.n_basis, moments=None)
         small = replace(
             fit,
             members=(member,),
@@ -144,9 +144,9 @@ def compress(
         small = scorer.calibrate(small, problem, Clock())
         assert small.tuning is not None
         note = (
-            f"{member.n_basis} support vectors in place of {kept} kept rows ({member}): held-out "
-            f"score {small.tuning.best_score:.4g} against {fit.tuning.best_score:.4g}; 1,000 rows "
-            f"take {_seconds([member]):.2g} s against {before:.2g} s."
+            f"{member.model.n_basis} support vectors in place of {kept} kept rows ({member}): "
+            f"held-out score {small.tuning.best_score:.4g} against {fit.tuning.best_score:.4g}; "
+            f"1,000 rows take {_seconds([member]):.2g} s against {before:.2g} s."
         )
         state = replace(state, held_out=held_out[:0], note=note)
         models.append(replace(small, state=state, stored="prediction"))
@@ -157,7 +157,7 @@ def _seconds(members: Sequence[Member]) -> float:
     """Return the seconds that the outputs of 1,000 rows take."""
     total, host = 0.0, Host()
     for member in members:
-        X = member.leaves(0)[0].basis if member.in_leaves else member.expansion.basis
+        X = member.leaves()[0].basis
         some = X[np.arange(1000) % len(X)]
         begin = time.perf_counter()
         member.evaluate(some, host)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, pick
+from lssvm._core.arrays import FloatArray, IntArray, is_int, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm._core.progress import Listener
@@ -29,20 +29,17 @@ from lssvm.data.folds import (
     observation_weight,
     restrict_folds,
 )
-from lssvm.fitting.record import Fit, KernelState, Posteriors, Tuning, check_finite
-from lssvm.fitting.settings import (
-    SQUARES,
-    KernelChoice,
-    TunedParameters,
-    TunedSettings,
+from lssvm.fitting.record import (
+    Fit,
+    KernelState,
+    Posteriors,
+    Tuning,
     alike,
-    check_option,
-    is_int,
-    make_folds,
+    check_finite,
     members_of,
 )
 from lssvm.kernels import Kernel, Precomputed
-from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
+from lssvm.kernels.factory import KernelChoice, check_kernel_matrix, resolve_gamma
 from lssvm.reductions import L0, Prune
 from lssvm.reductions.l0 import reduce_dual_l0
 from lssvm.reductions.pruning import WrongSides, prune
@@ -53,9 +50,10 @@ from lssvm.tasks import Classes, Loss, Misclassification, Numbers, SquaredError,
 from lssvm.tasks.losses import best_threshold, loss_name, middle_threshold
 from lssvm.tuning.dual import C_range, DualObjective, DualPoint
 from lssvm.tuning.fixed_size import untested_output
-from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion
+from lssvm.tuning.objective import FoldTargets, Group, check_criterion, is_criterion, make_folds
 from lssvm.tuning.relevance import DUAL_ROWS, DualRelevance, relevance_sample, shares, spread_gamma
 from lssvm.tuning.search import Space
+from lssvm.tuning.searches import SQUARES, TunedParameters, TunedSettings, check_option
 from lssvm.tuning.spectral import SpectralObjective, press_folds, press_loss
 from lssvm.uncertainty import DualPosterior, OutOfFold, Residuals, scaled_residuals
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_int, is_sparse
 from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Progress
@@ -33,7 +33,6 @@ from lssvm.explanations import (
 from lssvm.explanations.expansion import ROWS
 from lssvm.fitting.record import Features, Fit, Member, Scaling
 from lssvm.fitting.series import Layout, Series, SeriesFit
-from lssvm.fitting.settings import is_int
 from lssvm.local import Partition
 from lssvm.tasks import Classes
 
@@ -332,7 +331,7 @@ def explain(
     random = options.random()
     columns = columns.grouped(options.groups)
     if background is None:
-        if fit.main.kernel_name == "precomputed":
+        if fit.main.model.kernel_name == "precomputed":
             raise InvalidInputError(
                 "A model with kernel='precomputed' keeps no rows: give background, rows of the "
                 "kernel matrix as in predict. Columns that are explained are training rows."

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.model_selection import PredefinedSplit
 
-from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_sparse, pick
+from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_int, is_sparse, pick
 from lssvm._core.blocks import slices
 from lssvm._core.device import on_host
 from lssvm._core.errors import InvalidInputError, NumericalWarning
@@ -23,17 +23,8 @@ from lssvm.backends.host import AnyFolds
 from lssvm.backends.rows import Rows, Training
 from lssvm.codes import Coding
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, assign_folds
-from lssvm.fitting.settings import (
-    SQUARES,
-    KernelChoice,
-    TunedParameters,
-    TunedSettings,
-    check_option,
-    is_int,
-    make_folds,
-    usual_C_range,
-)
 from lssvm.kernels import Kernel, Metric
+from lssvm.kernels.factory import KernelChoice
 from lssvm.prototypes import RenyiEntropy, Selection, Uniform, select_prototypes
 from lssvm.reductions.fixed_size import METHODS as REDUCTIONS
 from lssvm.reductions.fixed_size import PRINTED, FixedSizeL0
@@ -42,9 +33,18 @@ from lssvm.solvers.primal import METHODS as PATH_METHODS
 from lssvm.solvers.primal import Bias
 from lssvm.tasks import Classes, Loss, Task
 from lssvm.tuning.fixed_size import FixedSizeObjective
-from lssvm.tuning.objective import Objective, is_criterion
+from lssvm.tuning.objective import Objective, is_criterion, make_folds
 from lssvm.tuning.search import Space
-from lssvm.tuning.searches import ListedPathSearch, PathSearch, best_gammas
+from lssvm.tuning.searches import (
+    SQUARES,
+    ListedPathSearch,
+    PathSearch,
+    TunedParameters,
+    TunedSettings,
+    best_gammas,
+    check_option,
+    usual_C_range,
+)
 
 N_C = 60
 """Values of C that each problem of a code chooses among."""

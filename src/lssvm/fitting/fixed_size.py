@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, is_sparse
+from lssvm._core.arrays import FloatArray, IntArray, is_int, is_sparse
 from lssvm._core.blocks import peak_memory
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm._core.progress import Listener
@@ -58,10 +58,10 @@ from lssvm.fitting.fixed_solution import (
     with_thresholds,
     worth_keeping,
 )
-from lssvm.fitting.record import Fit, Member, Tuning
-from lssvm.fitting.settings import KernelChoice, alike, is_int, members_of
+from lssvm.fitting.record import Fit, Member, Tuning, alike, members_of
 from lssvm.kernels import Kernel, Linear
 from lssvm.kernels.base import Expansion
+from lssvm.kernels.factory import KernelChoice
 from lssvm.reductions import SparsityPath
 from lssvm.reductions.fixed_size import PrototypeBasis, cross_validate_sizes
 from lssvm.solvers.features import feature_map

@@ -25,7 +25,7 @@ from lssvm._core.blocks import require, run_blocks, run_stream, slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.random import as_generator
 from lssvm.backends.host import Host
-from lssvm.backends.rows import Rows, Training
+from lssvm.backends.rows import Rows, Training, class_rows
 from lssvm.data.folds import (
     Folds,
     are_observations,
@@ -44,7 +44,6 @@ from lssvm.fitting.fixed_settings import (
     folds_of,
     groups_of,
 )
-from lssvm.fitting.output_code import class_rows
 from lssvm.fitting.record import Fit, KernelState, Posteriors
 from lssvm.kernels import Kernel
 from lssvm.prototypes import Selection

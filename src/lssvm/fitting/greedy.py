@@ -9,35 +9,27 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray, pick
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, is_int, pick
 from lssvm._core.blocks import small_problem
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError
 from lssvm._core.progress import Listener
+from lssvm._core.random import seed_of
 from lssvm.backends.host import Host
-from lssvm.backends.rows import Rows
+from lssvm.backends.rows import Rows, class_rows
 from lssvm.codes.code import ProblemGroup, groups
 from lssvm.data.folds import Folds, are_observations, hash_rows, observation_weight
-from lssvm.fitting.output_code import class_rows
 from lssvm.fitting.record import Fit, KernelState, Member, Tuning, check_finite
-from lssvm.fitting.settings import (
-    KernelChoice,
-    KernelParameters,
-    check_C,
-    is_int,
-    make_folds,
-    seed_of,
-)
 from lssvm.greedy import Greedy, GreedyPath, Observations, greedy_leave_one_out, greedy_paths
 from lssvm.greedy.forward import change_C, support_factor
 from lssvm.greedy.path import cholesky
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Expansion
-from lssvm.kernels.factory import check_kernel_matrix, resolve_gamma
+from lssvm.kernels.factory import KernelChoice, KernelParameters, check_kernel_matrix, resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tasks import Classes, SquaredError, Task
-from lssvm.tuning.objective import Losses
+from lssvm.tuning.objective import Losses, make_folds
 from lssvm.tuning.search import Space
-from lssvm.tuning.searches import PathSearch
+from lssvm.tuning.searches import PathSearch, check_C
 from lssvm.uncertainty import OutOfFold
 
 

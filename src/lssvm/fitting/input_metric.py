@@ -13,11 +13,11 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import Host
 from lssvm.backends.rows import Rows
 from lssvm.data.folds import hash_rows
-from lssvm.fitting.settings import KernelChoice
 from lssvm.fitting.table_record import DISTANCE
 from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
+from lssvm.kernels.factory import KernelChoice
 from lssvm.kernels.metric import IDENTITY, Shape, mean_outer_product
 from lssvm.kernels.radial import distances
 

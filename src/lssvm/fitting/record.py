@@ -6,7 +6,8 @@ members, and a `Member` is one expansion, or exact ones in the leaves of a parti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -18,8 +19,9 @@ from lssvm.backends.host import Backend, Host
 from lssvm.data.preparation import PreparedTable
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
+from lssvm.kernels.factory import KernelChoice
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import LocalModel
+from lssvm.local import LocalModel, Tree
 from lssvm.local.device import engine_of
 from lssvm.tasks import Task
 from lssvm.tuning.search import TuningResult
@@ -104,7 +106,7 @@ class Member:
     error: float = float("nan")
 
     def __str__(self) -> str:
-        return f"{self.kernel_name} on {self.scaling}"
+        return f"{self.model.kernel_name} on {self.scaling}"
 
     @property
     def expansion(self) -> Expansion:
@@ -129,37 +131,23 @@ class Member:
         return same and (self.metric.warp is None) == (other.metric.warp is None)
 
     @property
-    def kernel_name(self) -> str:
-        """The name of its kernel."""
-        first = self.model if isinstance(self.model, Expansion) else self.leaves(0)[0]
-        return str(first.kernel.name)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features that its metric gives."""
-        first = (
-            self.model.basis if isinstance(self.model, Expansion) else self.model.leaves[0].rows.X
-        )
-        return int(first.shape[1])
-
-    @property
-    def n_basis(self) -> int:
-        """Number of rows that it keeps; of several partitions those of one."""
+    def trees(self) -> list[Tree | None]:
+        """The trees of its partitions; None for the one expansion of a member without."""
         if isinstance(self.model, Expansion):
-            return int(self.model.coef.shape[0])
-        return sum(len(leaf.rows.X) for leaf in self.model.leaves)
+            return [None]
+        return [one.tree for one in self.model.partitions]
 
-    def leaves(self, partition: int) -> list[Expansion]:
-        """Return the expansions in the leaves of a partition."""
-        return self.local.expansions(self.local.partitions[partition])
+    def leaves(self, partition: int = 0) -> list[Expansion]:
+        """Return the expansions in the leaves of a partition; of a member without, its own."""
+        if isinstance(self.model, Expansion):
+            return [self.model]
+        return self.model.expansions(self.model.partitions[partition])
 
     def expansions(self) -> list[Expansion] | None:
         """Return the expansions whose mean its outputs are; None where rows are sent to leaves."""
-        if isinstance(self.model, Expansion):
-            return [self.model]
-        if any(len(one.leaves) > 1 for one in self.model.partitions):
+        if any(tree is not None and tree.n_leaves > 1 for tree in self.trees):
             return None
-        return [self.leaves(i)[0] for i in range(len(self.model.partitions))]
+        return [self.leaves(i)[0] for i in range(len(self.trees))]
 
     def mapped(self, features: Features) -> Any:
         """Return rows as the kernel sees them."""
@@ -344,21 +332,23 @@ class CalibrationData(Protocol):
         """Return what a file of this form keeps."""
 
 
-class State(Protocol):
+class State(ABC):
     """What only one family of models has: for updates, and how it was fitted."""
 
-    def published(self, fit: Any) -> dict[str, Any]:
+    @abstractmethod
+    def published(self, fit: Fit[Any]) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
 
-    def check_rows(self, what: str) -> None:
-        """Raise where the training rows, which something needs, were never kept."""
-
-    def reduced(self, form: str, fit: Any) -> Any:
+    @abstractmethod
+    def reduced(self, form: str, fit: Fit[Any]) -> Any:
         """Return what a file of this form keeps."""
+
+    def check_rows(self, what: str) -> None:  # noqa: B027 - most states have what updates need
+        """Raise where the training rows, which something needs, were never kept."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KernelState:
+class KernelState(State):
     """How a model of one basis was fitted.
 
     Attributes
@@ -396,9 +386,6 @@ class KernelState:
                 f"loss={self.loss!r} has no Gaussian posterior: use loss='squared' for standard "
                 "deviations and intervals."
             )
-
-    def check_rows(self, what: str) -> None:
-        """Raise nothing: what an update needs is in the state."""
 
     def published(self, fit: Fit[Any]) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
@@ -609,3 +596,31 @@ def without_quantiles(
         return None
     none = np.empty(0)
     return replace(calibrated, threshold=none, weight=none)
+
+
+def alike(values: Iterable[Any]) -> list[IntArray]:
+    """Return the positions of values that print alike, for each of them."""
+    gathered: dict[str, list[int]] = {}
+    for position, value in enumerate(values):
+        gathered.setdefault(repr(value), []).append(position)
+    return [np.array(positions, dtype=np.intp) for positions in gathered.values()]
+
+
+def members_of(
+    choice: KernelChoice,
+    gamma: Sequence[Any],
+    basis: Any,
+    coef: FloatArray,
+    intercept: FloatArray,
+    C: FloatArray,
+) -> tuple[Member, ...]:
+    """Return one member on the basis for every different gamma of the outputs."""
+    groups = alike(gamma)
+    if len(groups) == 1:
+        return (Member(Expansion(choice.at(gamma[0]), basis, coef, intercept, C)),)
+    return tuple(
+        Member(
+            Expansion(choice.at(gamma[own[0]]), basis, coef[:, own], intercept[own], C[own]), own
+        )
+        for own in groups
+    )

@@ -12,25 +12,16 @@ from scipy.special import comb
 from scipy.stats import t
 from sklearn.base import clone
 
-from lssvm._core.arrays import FloatArray, IntArray, check_magnitude
+from lssvm._core.arrays import FloatArray, IntArray, check_magnitude, is_int
 from lssvm._core.blocks import slices, small_problem
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Listener
-from lssvm._core.random import RandomState
-from lssvm.backends.host import Host
+from lssvm._core.random import RandomState, seed_of
+from lssvm.backends.host import Host, host_of
 from lssvm.fitting.dual import DualFit
 from lssvm.fitting.record import Fit, Tuning, check_form
-from lssvm.fitting.settings import (
-    KernelChoice,
-    KernelParameters,
-    check_C,
-    check_option,
-    host_of,
-    is_int,
-    seed_of,
-)
 from lssvm.kernels import Kernel
-from lssvm.kernels.factory import resolve_gamma
+from lssvm.kernels.factory import KernelChoice, KernelParameters, resolve_gamma
 from lssvm.solvers import DualSystem
 from lssvm.tuning.dual import C_range
 from lssvm.tuning.free_running import (
@@ -46,7 +37,7 @@ from lssvm.tuning.free_running import (
     stack_exog,
 )
 from lssvm.tuning.search import Search, Space, TuningResult
-from lssvm.tuning.searches import PathSearch, make_search
+from lssvm.tuning.searches import PathSearch, check_C, check_option, make_search
 
 Times = NDArray[np.datetime64]
 

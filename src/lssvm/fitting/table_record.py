@@ -9,7 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.fitting.record import Features, Fit, Scaling
+from lssvm.fitting.record import Features, Fit, Scaling, State
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.metric import Shape, low_rank
 from lssvm.kernels.radial import KERNEL_OF, Distance
@@ -139,7 +139,7 @@ WIDE = 300
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TableState:
+class TableState(State):
     """What only a model for tables has.
 
     Attributes
@@ -252,7 +252,7 @@ def summary(fit: TableFit) -> str:
             how = f"{each}an exact model of all rows"
         for member in fit.members:
             if not member.in_leaves:
-                how += f", and {member.n_basis:,} prototypes of all of them"
+                how += f", and {member.model.n_basis:,} prototypes of all of them"
     many = f"{len(local)} configurations" if several else "1 configuration"
     lines = [f"{many} for {state.n_rows:,} rows, {how}."]
     if state.interrupted:

@@ -35,7 +35,7 @@ def column_importances(fit: TableFit) -> FloatArray:
 
 def _mean_squared_slopes(member: Member) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
-    parts = member.leaves(0) if member.in_leaves else [member.expansion]
+    parts = member.leaves()
     parts = parts[:: -(-len(parts) // _LEAVES)]
     most = max(1, _ROWS // len(parts))
     total = []

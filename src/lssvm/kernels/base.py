@@ -246,3 +246,18 @@ class Expansion:
     coef: FloatArray
     intercept: FloatArray
     C: FloatArray
+
+    @property
+    def kernel_name(self) -> str:
+        """The name of the kernel."""
+        return self.kernel.name
+
+    @property
+    def n_basis(self) -> int:
+        """Number of basis functions, m."""
+        return int(self.coef.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, d."""
+        return int(self.basis.shape[1])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, Array, device, get_namespace, is_sparse
+from lssvm._core.arrays import AnyArray, Array, FloatArray, device, get_namespace, is_sparse
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.dot import Linear, NonStationary, Polynomial
+from lssvm.kernels.metric import MetricKernel
 from lssvm.kernels.radial import RBF, Exponential, Laplacian, Matern
 
 
@@ -203,3 +204,113 @@ def _variance(X: Array, sample_weight: AnyArray | None) -> float:
     mean = sum(float(xp.sum(weight[part] * X[part])) for part in parts) / count
     squares = (float(xp.sum(weight[part] * (X[part] - mean) ** 2)) for part in parts)
     return float(sum(squares) / count)
+
+
+ARD_KERNELS = ("matern", "rbf")
+"""Kernels whose width may differ between features."""
+
+
+class KernelParameters(Protocol):
+    """The parameters that all kernel estimators have."""
+
+    C: Any
+    kernel: Any
+    gamma: Any
+    random_state: Any
+
+
+@dataclass(frozen=True, eq=False)
+class KernelChoice:
+    """A kernel whose parameter may still be open."""
+
+    kernel: Any
+    gamma: Any = "scale"
+    metric: Any = None
+    scales: FloatArray | None = None
+
+    @classmethod
+    def of(cls, estimator: KernelParameters) -> KernelChoice:
+        """Read the parameters of an estimator."""
+        given = estimator.kernel
+        if isinstance(given, MetricKernel):
+            return cls(given.kernel, estimator.gamma, given.metric)
+        return cls(given, estimator.gamma)
+
+    @property
+    def has_gamma(self) -> bool:
+        """Whether gamma matters."""
+        return has_gamma(self.kernel)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the kernel; None for a function."""
+        if isinstance(self.kernel, str):
+            return self.kernel
+        return self.kernel.name if isinstance(self.kernel, Kernel) else None
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a kernel matrix."""
+        return self.name == "precomputed" or isinstance(self.kernel, Precomputed)
+
+    @property
+    def accepts_sparse(self) -> bool:
+        """Whether rows may be sparse."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.accepts_sparse
+        return self.name in ("rbf", "linear", "poly", "matern")
+
+    @property
+    def asks_ard(self) -> bool:
+        """Whether a width for every feature is to be learned."""
+        return isinstance(self.gamma, str) and self.gamma == "ard"
+
+    @property
+    def tunes_gamma(self) -> bool:
+        """Whether gamma is to be chosen."""
+        named = isinstance(self.gamma, str) and self.gamma in ("cv", "ard")
+        return named and self.has_gamma
+
+    def check_ard(self) -> None:
+        """Refuse a width for every feature where the kernel has none."""
+        if self.asks_ard and self.name not in ARD_KERNELS:
+            raise InvalidInputError(
+                f"gamma='ard' cannot be used with kernel={self.kernel!r}: choose one of "
+                f"{ARD_KERNELS}, or another gamma."
+            )
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        self.check_ard()
+        if isinstance(self.gamma, str) and self.gamma == "cv" and not self.has_gamma:
+            if not isinstance(self.kernel, str):
+                raise InvalidInputError(
+                    f"gamma='cv' cannot tune kernel={self.kernel!r}: name a kernel such as 'rbf', "
+                    "or give a kernel object without gamma, such as Matern(nu=2.5)."
+                )
+
+    def fixed_gamma(self, X: Any, weight: FloatArray | None, scale: float | None = None) -> Any:
+        """Return gamma as numbers; None where it is tuned or does not matter.
+
+        ``scale`` is gamma="scale", where it is known for more rows than these.
+        """
+        if self.tunes_gamma or not self.has_gamma:
+            return None
+        gamma = "scale" if isinstance(self.gamma, str) and self.gamma == "cv" else self.gamma
+        if isinstance(gamma, str) and gamma == "scale" and scale is not None:
+            return scale
+        return resolve_gamma(gamma, X, weight)
+
+    def by_feature(self, gamma: Any) -> Any:
+        """Return gamma with the factors of the features."""
+        if self.scales is None or gamma is None or np.ndim(gamma) > 0:
+            return gamma
+        return gamma * self.scales
+
+    def at(self, gamma: Any) -> Kernel:
+        """Return the kernel at a value of gamma (None: it has none)."""
+        return make_kernel(self.kernel, gamma=1.0 if gamma is None else self.by_feature(gamma))
+
+    def scaled(self, scales: FloatArray | None) -> KernelChoice:
+        """Return the same with factors of gamma by feature."""
+        return replace(self, scales=scales)

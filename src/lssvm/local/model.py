@@ -100,6 +100,21 @@ class LocalModel:
         """Number of outputs, k."""
         return int(self.leaves[0].fit.coef.shape[1])
 
+    @property
+    def kernel_name(self) -> str:
+        """The name of the kernel."""
+        return KERNEL_OF[self.distance].name
+
+    @property
+    def n_basis(self) -> int:
+        """Number of rows that one of the partitions keeps."""
+        return sum(len(leaf.rows.X) for leaf in self.leaves)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, d."""
+        return int(self.leaves[0].rows.X.shape[1])
+
     def expansions(self, partition: Partition) -> list[Expansion]:
         """Return the kernel expansions of the leaves of a partition.
 

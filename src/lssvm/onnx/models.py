@@ -106,19 +106,16 @@ def add_fit(features: Mapping[Scaling, Tensor], fit: Fit[Any]) -> Tensor:
 
 def add_member(X: Tensor, member: Member) -> Tensor:
     """Add the outputs of a member for the rows ``X`` (n, d)."""
-    X = add_map(X, member.metric)
-    if not member.in_leaves:
-        return add_expansion(X, member.expansion)
-    trees = [one.tree for one in member.local.partitions]
-    total = add_partition(X, trees[0], member.leaves(0))
+    X, trees = add_map(X, member.metric), member.trees
+    total = add_partition(X, trees[0], member.leaves())
     for i in range(1, len(trees)):
         total = total + add_partition(X, trees[i], member.leaves(i))
     return total if len(trees) == 1 else total * (1.0 / len(trees))
 
 
-def add_partition(X: Tensor, tree: Tree, leaves: list[Expansion]) -> Tensor:
+def add_partition(X: Tensor, tree: Tree | None, leaves: list[Expansion]) -> Tensor:
     """Add the outputs (n, k) of the leaves that the rows ``X`` (n, d) fall into."""
-    if len(leaves) == 1:
+    if tree is None or len(leaves) == 1:
         return add_expansion(X, leaves[0])
     graph, place = X.graph, add_route(X, tree)
     out = graph.zeros(X, len(leaves[0].intercept))

@@ -101,7 +101,7 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
     if is_table(model):
         best = model.record_.main
         changed = {"preset": "fast", "scoring": None, "time_limit": None, "verbose": 0}
-        changed |= {"scaling": best.scaling, "kernel": best.kernel_name}
+        changed |= {"scaling": best.scaling, "kernel": best.model.kernel_name}
         changed["metric"] = "auto" if best.rounds else None
         return _in_place(estimator, clone(model).set_params(**changed))
     changes: dict[str, Any] = {"verbose": 0}

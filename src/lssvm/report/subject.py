@@ -95,7 +95,7 @@ def support_size(model: Estimator) -> int:
     """Return the number of basis functions of a model; of one for tables, the rows it keeps."""
     record = table_record(model)
     if record is not None:
-        return max(member.n_basis for member in record.members)
+        return max(member.model.n_basis for member in record.members)
     return int(np.atleast_2d(np.asarray(fitted_attributes(model)["dual_coef_"])).shape[0])
 
 

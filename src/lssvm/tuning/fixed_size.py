@@ -28,10 +28,12 @@ from lssvm._core.arrays import (
 )
 from lssvm._core.blocks import run_blocks, slices, small_problem
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import AnyFolds, Expansion, FoldModels
-from lssvm.backends.rows import Training
-from lssvm.data.folds import Folds
+from lssvm.backends.host import AnyFolds, Expansion, FoldModels, Host
+from lssvm.backends.rows import Rows, Training, class_rows
+from lssvm.codes import one_vs_one
+from lssvm.data.folds import Folds, assign_folds, hash_rows
 from lssvm.kernels import Kernel
+from lssvm.kernels.factory import KernelChoice
 from lssvm.solvers.features import FoldFactors, feature_map
 from lssvm.solvers.moments import FoldMoments, Moments, NystromMap, nystrom_map
 from lssvm.solvers.primal import (
@@ -44,6 +46,8 @@ from lssvm.solvers.primal import (
 )
 from lssvm.tasks import Classes, Loss, RowLoss, SquaredError, Targets
 from lssvm.tuning.objective import Losses, pools
+from lssvm.tuning.search import Space
+from lssvm.tuning.searches import usual_C_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -598,3 +602,59 @@ def fold_models(
     at = [int(np.searchsorted(group, output))]
     models, _, _ = point.output_models(np.array([C]), group)
     return [(to_numpy(coef)[0][:, at], to_numpy(b)[0][at]) for coef, b in models]
+
+
+# -- the output code of many classes -------------------------------------------------------------
+
+ROWS, OF_A_CLASS = 4_000, 10
+"""Rows that the codes are compared on, about, and those of a class at least."""
+PROTOTYPES = 200
+"""Prototypes of the models that are compared."""
+WIDTHS = (0.1, 0.3, 1.0)
+"""What gamma="scale" is multiplied by, where gamma is tuned."""
+N_C = 20
+"""Values of C that are tried."""
+
+
+def better_code(rows: Rows, task: Classes, choice: KernelChoice, C: float | None) -> Classes:
+    """Return the task with the better of its own code and one-vs-one."""
+    pairs = replace(task, code=one_vs_one(task.n_classes))
+    assert rows.labels is not None
+    some = _sample(rows.X, np.asarray(rows.labels), task.n_classes)
+    X, labels, weight = rows.X[some], rows.labels[some], pick(rows.sample_weight, some)
+    Z = _prototypes(X, choice)
+    first = assign_folds(X, 3, labels=labels).test[:1]
+    gamma = choice.fixed_gamma(X, weight, rows.gamma_scale() if choice.has_gamma else None)
+    gammas = [gamma]
+    if choice.tunes_gamma:
+        gammas = [width * rows.gamma_scale() for width in WIDTHS]
+    grid = Space(C=C, C_range=usual_C_range(rows, choice)).C_grid(N_C)
+    host = Host(rows.budget, rows.threads)
+
+    def error(code: Classes) -> float:
+        own = class_rows(code, X, labels, weight, host, by_class=True)
+        by_class = code if code.per_class else None
+        data = (own, Z, Folds(first), code.loss(None), by_class)
+        objective = FixedSizeObjective(choice.at, *data, grid if len(code.groups()) > 1 else None)
+        means = [objective.at(value).losses(grid).mean for value in gammas]
+        return float(np.min([np.min(np.where(np.isnan(mean), np.inf, mean)) for mean in means]))
+
+    return pairs if error(pairs) < error(task) else task
+
+
+def _sample(X: Any, labels: IntArray, n_classes: int) -> IntArray:
+    """Return rows of all classes in proportion, at least a few of each."""
+    hashes, share = hash_rows(X), min(1.0, ROWS / X.shape[0])
+    parts = []
+    for c in range(n_classes):
+        own = np.flatnonzero(labels == c)
+        size = max(OF_A_CLASS, round(share * len(own)))
+        parts.append(own[np.argsort(hashes[own], kind="stable")[:size]])
+    return np.sort(np.concatenate(parts))
+
+
+def _prototypes(X: Any, choice: KernelChoice) -> Any:
+    """Return the rows of the smallest hashes, or the axes of a linear kernel."""
+    if choice.name == "linear" and X.shape[1] <= PROTOTYPES:
+        return np.eye(X.shape[1])
+    return X[np.argsort(hash_rows(X, 1), kind="stable")[:PROTOTYPES]]

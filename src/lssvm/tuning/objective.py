@@ -15,9 +15,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, pick, times
+from lssvm._core.arrays import FloatArray, IntArray, is_int, pick, times
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.folds import Folds
+from lssvm.backends.rows import Rows
+from lssvm.data.folds import (
+    Folds,
+    PositionHoldout,
+    assign_folds,
+    content_holdout,
+    restrict_folds,
+    splitter_folds,
+)
 from lssvm.tasks import Classes, ClassTable, Loss, RowLoss, SquaredError, Targets
 
 POOL_ABOVE = 50
@@ -395,3 +403,36 @@ def check_criterion(scoring: str, C: float | None) -> None:
             "scoring='rk' cannot choose C: R(K) falls as C grows, for any kernel. Give a number "
             "for C, or use scoring='gcv', 'press' or 'evidence'."
         )
+
+
+def make_folds(cv: Any, seed: int, rows: Rows, *, positions: bool = False) -> Folds:
+    """Turn ``cv`` into folds of rows."""
+    given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
+    n, numbers = given[0].shape[0], rows.row_numbers
+    loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
+    if isinstance(cv, range):
+        cv = PositionHoldout(rows=(cv.start, cv.stop))
+    if is_int(cv) and cv < 2:
+        raise InvalidInputError(f"cv={cv!r} is not usable: give at least 2 folds, or 'loo'.")
+    if loo or is_int(cv) or (share and 0.0 < cv < 1.0):
+        content = numbers[:, None] + 1.0 if positions else rows.content
+        known = rows.observed() | {"seed": seed}
+        if share:
+            return content_holdout(content, float(cv), **known)
+        if loo:
+            return assign_folds(content, None, **known)
+        return assign_folds(content, int(cv), **known)
+    if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        grouped = (*given, rows.groups) if rows.groups is not None else given
+        splits = cv.split(*grouped) if hasattr(cv, "split") else cv
+        folds = restrict_folds(splitter_folds(splits, n), numbers, n)
+        if not any(len(test) < len(numbers) or folds.train for test in folds.test):
+            raise InvalidInputError(
+                "No split of cv has training and test rows of positive weight: give splits that "
+                "have both."
+            )
+        return folds
+    raise InvalidInputError(
+        f"cv={cv!r} is not usable: give a number of folds, a share between 0 and 1 to hold out, "
+        "'loo', a scikit-learn splitter, or an iterable of (train, test) indices."
+    )

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
-from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.arrays import FloatArray, is_sparse
+from lssvm._core.errors import ConvergenceWarning, InvalidInputError
+from lssvm._core.progress import Listener
+from lssvm._core.random import seed_of
+from lssvm.codes import Coding
+from lssvm.kernels.factory import KernelChoice, KernelParameters
+from lssvm.tasks import Classes, Task
+from lssvm.tasks.losses import DifferentiableLoss, check_loss
+from lssvm.tuning.objective import Objective
 from lssvm.tuning.search import (
     Recorder,
     Search,
@@ -713,3 +722,156 @@ def make_search(search: str | Search) -> Search:
         f"search={search!r} is not known: give one of {names}, or an instance such as "
         "PathSearch(n_C=30)."
     )
+
+
+# -- settings of fits that tune ------------------------------------------------------------------
+
+LEAST_C, MOST_C = 1e-30, 1e30  # float32 has numbers up to 1e38
+SQUARES = "neg_mean_squared_error"
+"""The scoring by which outputs that are tuned by themselves are scored by their squared errors."""
+
+
+def check_C(C: Any) -> float | None:
+    """Return C as a number, or None for "cv"."""
+    if isinstance(C, str) and C == "cv":
+        return None
+    if isinstance(C, (int, float, np.number)) and type(C) is not bool:
+        value = float(C)
+        if LEAST_C <= value <= MOST_C:
+            return value
+    raise InvalidInputError(
+        f"C={C!r} is not usable: give a finite number > 0 (from {LEAST_C:g} to {MOST_C:g}, beyond "
+        "which no number of a system would be left), or 'cv' to choose it by cross-validation."
+    )
+
+
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+    """Refuse what is not among the options."""
+    if value not in options:
+        raise InvalidInputError(f"{name}={value!r} is not known: choose one of {options}.")
+
+
+class TunedParameters(KernelParameters, Protocol):
+    """The parameters of estimators that tune C and gamma."""
+
+    reduction: Any
+    cv: Any
+    search: Any
+    scoring: Any
+    solver: Any
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TunedSettings:
+    """What all recipes that tune C and gamma are asked for.
+
+    Attributes
+    ----------
+    C : float or None
+        None: to be chosen.
+    choice : KernelChoice
+    cv : int, float, "loo", splitter or iterable
+    search : Search
+    scoring : str, callable or None
+    seed : int
+    solver : str or solver object
+    loss : str or DifferentiableLoss
+        What the coefficients minimise.
+    separate : bool
+        Whether each output has its own C and gamma.
+    """
+
+    C: float | None
+    choice: KernelChoice
+    cv: Any
+    search: Search
+    scoring: Any
+    seed: int
+    solver: Any = "auto"
+    loss: str | DifferentiableLoss = "squared"
+    separate: bool = False
+
+    @staticmethod
+    def read(estimator: TunedParameters) -> dict[str, Any]:
+        """Return these settings of an estimator, checked."""
+        loss = getattr(estimator, "loss", None)
+        classes = loss is None  # of which the code has the loss
+        if classes:
+            loss = Coding.of(getattr(estimator, "multiclass", "auto")).loss
+        check_loss(loss, classes=classes)
+        if loss != "squared" and estimator.reduction is not None:
+            raise InvalidInputError(
+                f"reduction={estimator.reduction!r} belongs to squared loss, which loss={loss!r} "
+                "is not: use loss='squared', or no reduction."
+            )
+        search = make_search(estimator.search)
+        return {
+            "C": check_C(estimator.C),
+            "choice": KernelChoice.of(estimator),
+            "cv": estimator.cv,
+            "search": search,
+            "scoring": estimator.scoring,
+            "seed": seed_of(estimator.random_state),
+            "solver": estimator.solver,
+            "loss": loss,
+            "separate": search.per_output,
+        }
+
+    @property
+    def robust_rounds(self) -> int:
+        """How often a robust model is tuned again: the first parameters were those of outliers."""
+        return 2 if isinstance(self.loss, str) and self.loss != "squared" else 0
+
+    def reweights(self, lowered: bool) -> bool:
+        """Return whether coefficients are still to be reweighted.
+
+        ``lowered``: tuning has left the weights of "weighted" on the rows.
+        """
+        return self.loss != "squared" and not (self.loss == "weighted" and lowered)
+
+    def run_search(
+        self, objective: Objective, space: Space, callback: Listener, **more: Any
+    ) -> TuningResult:
+        """Search, and warn where a person has cut it short."""
+        use = {"random_state": self.seed, "on_event": callback.on_event, **more}
+        result = self.search.run(objective, space, **use)
+        if result.interrupted and not callback.stopped:
+            warnings.warn(
+                "Tuning was interrupted; the best parameters found so far are used.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return result
+
+    def fingerprint(self, arrays: Sequence[Any], task: Task, *more: Any) -> str:
+        """Return a digest of the data and of the settings that the losses of a search follow from.
+
+        Two searches with equal fingerprints may share a checkpoint.
+        """
+        choice = self.choice
+        settings = [self.C, choice.gamma, choice.kernel, *more]
+        settings += [self.cv, self.scoring, self.loss, self.seed]
+        if isinstance(task, Classes):
+            settings += [task.code.matrix, task.decoding, task.targets, task.class_weight]
+        digest = hashlib.sha256()
+        for array in arrays:
+            if is_sparse(array):
+                array = np.concatenate([array.data, array.indices, array.indptr])
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data.cast("B"))
+        digest.update(repr([_exact(value) for value in settings]).encode())
+        return digest.hexdigest()
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_exact(entry) for entry in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def usual_C_range(rows: Any, choice: KernelChoice) -> tuple[float, float]:
+    """Return between which C is searched: a linear kernel is as large as the rows are spread."""
+    unit = rows.spread() if choice.name == "linear" else 1.0
+    unit = unit if np.isfinite(unit) and unit > 0 else 1.0
+    low, high = Space().C_range
+    return low / unit, high / unit
