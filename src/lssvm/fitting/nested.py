@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from lssvm.fitting.stacking import most_used
 from lssvm.fitting.table_record import Configuration
 from lssvm.fitting.table_work import Work
 from lssvm.kernels.radial import fill_distances
+from lssvm.local.leaf import weighted_error
+from lssvm.solvers.exact import ExactPath
 
 NESTED = 250
 """Up to as many rows held-out outputs come from nested folds.
@@ -27,6 +29,7 @@ is, even where every output is a leave-one-out output.
 # and the smaller a fold, the more the shares of the classes outside tell which of them it has.
 _FOLDS = {"numbers": 30, "classes": 20}
 _ENTRIES = 2**22  # numbers of the outputs that are looked at together
+_SETTINGS = 24  # of the smallest errors: what a fold may choose
 
 
 def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> FloatArray:
@@ -98,19 +101,38 @@ def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> 
     rows = problem.rows(configuration.inputs, work.settings.metric)
     D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
     paths = [path for _, path in exact_paths(rows, D, median_of(D))]
+    near = near_the_best(paths, problem.Y, problem.weight)
     f = int(folds.max()) + 1
-    found = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
-    at_once = max(1, _ENTRIES // (len(paths) * len(CS) * problem.Y.size))
+    tuned = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
+    at_once = max(1, _ENTRIES // (sum(map(len, near)) * problem.Y.size))
     for numbers, members in of_equal_size(folds, at_once):
         work.clock.over(1.0)  # whether to go on at all
-        outputs = np.concatenate([path.left_out_of_folds(CS, members) for path in paths])
+        outputs = np.concatenate(
+            [
+                path.left_out_of_folds(Cs, members)
+                for path, Cs in zip(paths, near, strict=True)
+                if len(Cs)
+            ]
+        )
         losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
         for g, v in enumerate(numbers):
             outside = folds != v
             L, F = losses[:, g, outside], outputs[:, g]
-            found.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
-            found.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], work.folds[outside])
-    return found
+            tuned.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
+            tuned.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], work.folds[outside])
+    return tuned
+
+
+def near_the_best(
+    paths: Sequence[ExactPath], Y: FloatArray, weight: FloatArray
+) -> list[FloatArray]:
+    """Return for every width the values of C that are among the best by leave-one-out.
+
+    Others would hardly be chosen without some of the rows either.
+    """
+    errors = np.array([[weighted_error(Y, F, weight) for F in path.left_out(CS)] for path in paths])
+    worst = np.partition(errors, _SETTINGS - 1, axis=None)[_SETTINGS - 1]
+    return [CS[row <= worst] for row in errors]
 
 
 def of_equal_size(folds: IntArray, at_once: int) -> Iterator[tuple[IntArray, IntArray]]:

@@ -392,12 +392,21 @@ def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
         plan = replace(plan, candidates=[Candidate(kind, setting, np.inf, 0.0, settings.metric)])
     plan = plan.keep(plan.candidates[:1])
     leaf_size = min(problem.n if problem.n < SMALL else 500, settings.largest)
-    return plan, fit_rows(work, plan.candidates, leaf_size, tries=1)
+    return plan, fit_rows(work, plan.candidates, leaf_size)
 
 
-def fit_rows(
-    work: Work, candidates: list[Candidate], leaf_size: int, *, tries: int
-) -> list[Fitted]:
+def tuned_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
+    """Return the setting that a model of half of so many rows prefers: an eighth of the cost."""
+    problem, kind = work.problem, candidate.configuration
+    some = sample_rows(problem, min(n_rows // 2, problem.n), work.random("half"))
+    task = LeafTask(
+        problem.rows(kind.inputs, candidate.metric, some), kind.distance, candidate.setting
+    )
+    stop = lambda: work.clock.over(0.6)  # noqa: E731
+    return work.settings.engine.fit([task], tries=4, stop=stop, draft=True)[0].setting
+
+
+def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fitted]:
     """Fit candidates to all rows of the problem, in leaves of a size.
 
     Out of time those that are not there are dropped, unless there would be none.
@@ -437,7 +446,6 @@ def fit_rows(
         try:
             fit_many(
                 jobs,
-                tries=tries,
                 random=work.random("trees"),
                 stop=stop,
                 engine=settings.engine,
@@ -460,12 +468,14 @@ def fit_rows(
 def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     """Fit configurations exactly; add those with a metric or warp where folds gain clearly."""
     problem, settings, clock = work.problem, work.settings, work.clock
-    tries = 3 if problem.n > settings.screened else 1
     most = settings.plain if problem.n > settings.screened else max(settings.plain, 4)
     first = plan.candidates[:1] if clock.over(0.5) else needed(work, plan.candidates, most)
     plan = plan.keep(first)
     leaf_size = min(problem.n, settings.largest)
-    fitted = fit_rows(work, first, leaf_size, tries=tries)
+    if leaf_size > 2 * settings.screened:
+        first = [replace(c, setting=tuned_on_half(work, c, leaf_size)) for c in first]
+        plan = replace(plan, candidates=first)
+    fitted = fit_rows(work, first, leaf_size)
     yield plan, fitted
     if not settings.rounds or problem.n < _ENOUGH or clock.over(0.3):
         return
@@ -483,7 +493,7 @@ def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
         for kind in dict.fromkeys(c.configuration for c in better)
     }
-    yield plan, fit_rows(work, list(chosen.values()), leaf_size, tries=tries)
+    yield plan, fit_rows(work, list(chosen.values()), leaf_size)
 
 
 def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
@@ -533,8 +543,7 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         plan, fitted = fit_everything(work, plan, everything, leaf_size)
         yield plan, fitted
         return
-    tries = 1 if settings.leaf_size is None and leaf_size < n else 3
-    fitted = fit_rows(work, plan.candidates, leaf_size, tries=tries)
+    fitted = fit_rows(work, plan.candidates, leaf_size)
     yield plan, fitted
     yield plan, add_prototypes(work, plan, fitted)
 
@@ -607,9 +616,11 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
     """
     settings, problem, clock = work.settings, work.problem, work.clock
     if settings.leaf_size is not None:
-        return min(settings.leaf_size, settings.largest), candidate.setting
+        size = min(settings.leaf_size, settings.largest, n_rows)
+        large = size > 2 * settings.learned_leaf
+        return size, tuned_on_half(work, candidate, size) if large else candidate.setting
     if n_rows <= min(_EXACT, settings.largest) and settings.gain < 0.02 and not clock.over(0.5):
-        return n_rows, candidate.setting
+        return n_rows, tuned_on_half(work, candidate, n_rows)
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
     rows = problem.rows(kind.inputs, candidate.metric)
@@ -624,7 +635,10 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
             break
         begin = clock.now()
         work.report("leaf size", text, 0, 1)
-        gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
+        if 4 * size > problem.n and np.isfinite(expected):  # as dear as the model itself
+            gain, tuned = expected, setting
+        else:
+            gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
         taken = work.worth(gain, cost)
         work.step("leaf size", text, gain, cost, begin if taken else None)
         if not taken:
