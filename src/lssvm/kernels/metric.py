@@ -31,7 +31,7 @@ from lssvm.kernels.warp import SquaredSlopes, Warp
 Shape: TypeAlias = Literal["diagonal", "full"]
 
 _ENTRIES = 2**22  # numbers of a block of gradients
-_OUTPUTS = 4  # beyond which slopes are those of random sums of outputs
+_OUTPUTS = 8  # beyond which slopes are those of random sums of outputs
 
 
 @dataclass(frozen=True, eq=False)

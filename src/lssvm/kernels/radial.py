@@ -478,7 +478,7 @@ class Laplacian(_Radial):
         """Return K(X, Z) by loops that slopes are worth sooner than values alone."""
         factors = self._per_feature(X)
         D = distances(X * factors, Z * factors, "cityblock", pairs=4 * len(X) * len(Z))
-        return np.exp(np.negative(D, out=D), out=D)
+        return np.asarray(np.exp(np.negative(D, out=D), out=D))
 
 
 _TILE = 2**16  # kernel values that stay near while all features pass over them
