@@ -188,7 +188,7 @@ class ClassScorer:
     def calibrated(self, outputs: FloatArray, rows: IntArray) -> Probabilities:
         """Return the maps from outputs of some rows to probabilities."""
         table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
-        return calibrate(table, self.task.code)
+        return calibrate(table, self.task.code, None if outputs.shape[1] == 1 else "argmax")
 
 
 @dataclass(frozen=True, eq=False)
