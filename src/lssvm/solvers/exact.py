@@ -50,6 +50,7 @@ _JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _SINGULAR = 1e-12  # shares of the largest eigenvalue that count as 0
 _ENTRIES = 2**22  # numbers of a block of groups
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
+_ENTRIES = 2**21  # numbers of a stack of groups that are handled together
 
 
 @dataclass(frozen=True, eq=False)
@@ -692,15 +693,18 @@ class ExactPath:
         left = (diagonal > _NOTHING_LEFT * whole[:, None]) & (s + 1 < n)
         errors = rest / np.where(left, diagonal, 1.0)[..., None]
         out = np.where(left[..., None], self.Y - errors, 0.0)
-        for group in self.repeats.members:
-            inside = of_inverse(group)[:, :, group][:, None]  # (q, 1, m, m)
-            inside = inside - np.swapaxes(P[..., group], 2, 3) @ gain[..., group]
-            gone = (folds[:, :, None] == group).any(axis=1)  # (g, m)
-            inside[:, gone[:, :, None] | gone[:, None, :]] = 0.0
+        for groups in self.repeats.stacked(max(1, _ENTRIES // (q * max(n, g * s)))):  # (G, m)
+            G, m = groups.shape
+            inside = of_inverse(groups.ravel()).reshape(q, G, m, n)
+            inside = inside[:, np.arange(G)[:, None, None], np.arange(m)[:, None], groups[:, None]]
+            met, gained = (np.moveaxis(one[..., groups], 2, 3) for one in (P, gain))
+            inside = inside[:, None] - np.swapaxes(met, 3, 4) @ gained  # (q, g, G, m, m)
+            gone = (folds[:, :, None, None] == groups).any(axis=1)  # (g, G, m)
+            inside[:, gone[..., :, None] | gone[..., None, :]] = 0.0
             inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
-            some = s + len(group) - gone.sum(axis=1) < n  # rows remain
-            values = self.Y[group] - inverse @ rest[:, :, group]
-            out[:, :, group] = np.where(some[:, None, None], values, 0.0)
+            some = s + m - gone.sum(axis=2) < n  # rows remain
+            values = self.Y[groups] - inverse @ rest[:, :, groups]
+            out[:, :, groups] = np.where(some[..., None, None], values, 0.0)
         out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
         return out
 
