@@ -472,7 +472,7 @@ class Laplacian(_Radial):
         factors = self._per_feature(X)
         K = self.values(X, Z)
         less, most = ordered_sums(K, X, Z, coef)
-        return -factors * (less + most - (K @ coef)[:, :, None])
+        return np.asarray(-factors * (less + most - (K @ coef)[:, :, None]))
 
     def values(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return K(X, Z) by loops that slopes are worth sooner than values alone."""

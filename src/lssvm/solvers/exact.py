@@ -701,9 +701,9 @@ class ExactPath:
             inside = inside[:, None] - np.swapaxes(met, 3, 4) @ gained  # (q, g, G, m, m)
             gone = (folds[:, :, None, None] == groups).any(axis=1)  # (g, G, m)
             inside[:, gone[..., :, None] | gone[..., None, :]] = 0.0
-            inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
+            inverted = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
             some = s + m - gone.sum(axis=2) < n  # rows remain
-            values = self.Y[groups] - inverse @ rest[:, :, groups]
+            values = self.Y[groups] - inverted @ rest[:, :, groups]
             out[:, :, groups] = np.where(some[..., None, None], values, 0.0)
         out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
         return out
