@@ -304,7 +304,7 @@ def _thin(values: FloatArray, weight: FloatArray, size: int) -> tuple[FloatArray
 
 
 PAIR_FLOOR = 1e-7
-"""No class of a pair or of several is less probable than this, before probabilities are sharpened."""
+"""No class of a pair or of several is less probable than this before it is sharpened."""
 
 
 @dataclass(frozen=True, eq=False)
