@@ -34,7 +34,7 @@ def routes(monkeypatch):
     def counted(loop):
         return lambda *values: (calls.append(1), loop(*values))
 
-    fields = ("cityblock", "laplacian", "exponential", "signed")
+    fields = ("cityblock", "laplacian", "exponential", "ordered")
     counting = compiled.Loops(*(counted(getattr(loaded, name)) for name in fields))
 
     def both(work):

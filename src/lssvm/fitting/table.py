@@ -62,7 +62,7 @@ from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
 from lssvm.tasks import Numbers
 
-SMALL = 2500
+SMALL = 1500
 """Below as many rows outputs of metrics come from folds, above from other rows."""
 
 _FIRST = 4000  # rows of the first round of a metric
@@ -74,6 +74,7 @@ _SOME_FOLDS = 3  # that maps of 1,000 rows or more are compared in
 _EXACT = 4000  # rows up to which one leaf holds all
 _IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
 _TESTED = 3000  # rows on which leaves of two sizes are compared
+_OPTIMISM = 0.05  # by which share the loss of rows that made a metric may be smaller
 _FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
 
 
@@ -137,7 +138,8 @@ def fit_table(
     3. Leaves are doubled in size while some of them gain enough; the configurations whose stack
        gains enough are fitted to all rows. Prototypes of all rows are added where a trial of some
        of them is about as good.
-    4. Weights minimise the loss of leave-one-out outputs of rows that made no metric.
+    4. Weights minimise the loss of leave-one-out outputs; `best_score_` is that of rows that made
+       no metric.
 
     Out of time stages are shortened and skipped; the best configuration is always fitted to all
     rows.
@@ -399,12 +401,21 @@ def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
         plan = replace(plan, candidates=[Candidate(kind, setting, np.inf, 0.0, settings.metric)])
     plan = plan.keep(plan.candidates[:1])
     leaf_size = min(problem.n if problem.n < SMALL else 500, settings.largest)
-    return plan, fit_rows(work, plan.candidates, leaf_size, tries=1)
+    return plan, fit_rows(work, plan.candidates, leaf_size)
 
 
-def fit_rows(
-    work: Work, candidates: list[Candidate], leaf_size: int, *, tries: int
-) -> list[Fitted]:
+def tuned_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
+    """Return the setting that a model of half of so many rows prefers: an eighth of the cost."""
+    problem, kind = work.problem, candidate.configuration
+    some = sample_rows(problem, min(n_rows // 2, problem.n), work.random("half"))
+    task = LeafTask(
+        problem.rows(kind.scaling, candidate.metric, some), kind.distance, candidate.setting
+    )
+    stop = lambda: work.clock.over(0.6)  # noqa: E731
+    return work.settings.engine.fit([task], tries=4, stop=stop, draft=True)[0].setting
+
+
+def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fitted]:
     """Fit candidates to all rows of the problem, in leaves of a size.
 
     Out of time those that are not there are dropped, unless there would be none.
@@ -444,7 +455,6 @@ def fit_rows(
         try:
             fit_local_models(
                 jobs,
-                tries=tries,
                 random=work.random("trees"),
                 stop=stop,
                 engine=settings.engine,
@@ -467,12 +477,14 @@ def fit_rows(
 def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     """Fit configurations exactly; add those with a metric or warp where folds gain clearly."""
     problem, settings, clock = work.problem, work.settings, work.clock
-    tries = 3 if problem.n > settings.screened else 1
     most = settings.plain if problem.n > settings.screened else max(settings.plain, 4)
     first = plan.candidates[:1] if clock.over(0.5) else needed(work, plan.candidates, most)
     plan = plan.keep(first)
     leaf_size = min(problem.n, settings.largest)
-    fitted = fit_rows(work, first, leaf_size, tries=tries)
+    if leaf_size > 2 * settings.screened:
+        first = [replace(c, setting=tuned_on_half(work, c, leaf_size)) for c in first]
+        plan = replace(plan, candidates=first)
+    fitted = fit_rows(work, first, leaf_size)
     yield plan, fitted
     if not settings.rounds or problem.n < _ENOUGH or clock.over(0.3):
         return
@@ -490,7 +502,7 @@ def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
         for kind in dict.fromkeys(c.configuration for c in better)
     }
-    yield plan, fit_rows(work, list(chosen.values()), leaf_size, tries=tries)
+    yield plan, fit_rows(work, list(chosen.values()), leaf_size)
 
 
 def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
@@ -540,8 +552,7 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         plan, fitted = fit_everything(work, plan, everything, leaf_size)
         yield plan, fitted
         return
-    tries = 1 if settings.leaf_size is None and leaf_size < n else 3
-    fitted = fit_rows(work, plan.candidates, leaf_size, tries=tries)
+    fitted = fit_rows(work, plan.candidates, leaf_size)
     yield plan, fitted
     yield plan, add_prototypes(work, plan, fitted)
 
@@ -614,9 +625,11 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
     """
     settings, problem, clock = work.settings, work.problem, work.clock
     if settings.leaf_size is not None:
-        return min(settings.leaf_size, settings.largest), candidate.setting
+        size = min(settings.leaf_size, settings.largest, n_rows)
+        large = size > 2 * settings.learned_leaf
+        return size, tuned_on_half(work, candidate, size) if large else candidate.setting
     if n_rows <= min(_EXACT, settings.largest) and settings.gain < 0.02 and not clock.over(0.5):
-        return n_rows, candidate.setting
+        return n_rows, tuned_on_half(work, candidate, n_rows)
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
     rows = problem.rows(kind.scaling, candidate.metric)
@@ -631,7 +644,10 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
             break
         begin = clock.now()
         work.report("leaf size", text, 0, 1)
-        gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
+        if 4 * size > problem.n and np.isfinite(expected):  # as dear as the model itself
+            gain, tuned = expected, setting
+        else:
+            gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
         taken = work.worth(gain, cost)
         work.step("leaf size", text, gain, cost, begin if taken else None)
         if not taken:
@@ -678,10 +694,11 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     """Weight the fitted configurations by their outputs for rows that they had not seen."""
     problem = work.problem
     outputs = [F for _, _, F in fitted]
+    learned = np.empty(0, dtype=np.intp)
     if plan.learned is not None and any(c.rounds for c, _, _ in fitted):
-        outputs = [F.copy() for F in outputs]
-        for F in outputs:  # rows that made a metric cannot score it
-            F[plan.learned] = np.nan
+        learned = plan.learned
+        if overfitted(work, [c for c, _, _ in fitted], outputs, learned):
+            outputs = without_rows(outputs, learned)
     stack = stack_of(work, [c for c, _, _ in fitted], outputs)
     used = without_idle(work, stack, [c for c, _, _ in fitted], outputs)
     for c, is_used in zip([c for c, _, _ in fitted], used, strict=True):
@@ -707,7 +724,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     spread = spread if spread > 0 else 1.0
     trials = [
         trial_of(c, relative(F, problem, spread), float(w))
-        for c, F, w in zip(candidates, outputs, stack.weights, strict=True)
+        for c, F, w in zip(candidates, without_rows(outputs, learned), stack.weights, strict=True)
     ]
     names = {c.name for c in candidates}
     dropped = {c.name: c for c in plan.dropped + plan.candidates if c.name not in names}
@@ -721,11 +738,40 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     return Fit(
         Numbers(problem.Y.shape[1], single=False),
         tuple(members),
-        TableState(leaf_size=leaf_size, held_out=held_out, note=plan.note),
+        TableState(leaf_size=leaf_size, held_out=held_out, learned=learned, note=plan.note),
         work.settings.seed,
         tuning=Tuning(float("nan"), trials=tuple(trials), steps=tuple(work.steps)),
         offset=stack.offset,
     )
+
+
+def without_rows(outputs: list[FloatArray], rows: IntArray) -> list[FloatArray]:
+    """Return outputs that are not known for some rows."""
+    if not len(rows):
+        return outputs
+    outputs = [F.copy() for F in outputs]
+    for F in outputs:
+        F[rows] = np.nan
+    return outputs
+
+
+def overfitted(
+    work: Work, candidates: list[Candidate], outputs: list[FloatArray], learned: IntArray
+) -> bool:
+    """Return whether leave-one-out losses of rows that made a metric are clearly too small.
+
+    They are compared with those of the other rows. Where they are not, all rows weight the stack
+    and calibrate it, which matters where classes are many or rare.
+    """
+    problem = work.problem
+    unseen = without_rows(outputs, learned)
+    stack = stack_of(work, candidates, unseen)
+    losses = row_losses(stack.outputs(outputs), problem.Y, work.loss)
+    rest = np.flatnonzero(known_rows(unseen))
+    seen, new = losses[learned[np.isfinite(losses[learned])]], losses[rest]
+    gap = new.mean() - seen.mean()
+    error = np.sqrt(seen.var() / max(len(seen), 1) + new.var() / max(len(new), 1))
+    return bool(gap > 2.0 * error and gap > _OPTIMISM * new.mean())
 
 
 def trial_of(c: Candidate, error: float, weight: float) -> Trial:

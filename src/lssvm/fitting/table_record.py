@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.fitting.record import Features, Fit, Scaling, State
 from lssvm.kernels import Kernel, Metric
@@ -148,6 +148,8 @@ class TableState(State):
         Rows of a leaf at most.
     held_out : array of shape (n, k)
         Stacked outputs of rows by models that had not seen them; NaN where there is none.
+    learned : int array
+        Numbers of the rows that made a metric: their outputs calibrate, and are not scored.
     n_rows : int
         Rows that were fitted, equal ones together.
     weight_scale : float
@@ -166,6 +168,7 @@ class TableState(State):
 
     leaf_size: int
     held_out: FloatArray
+    learned: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     n_rows: int = 0
     weight_scale: float = 1.0
     importances: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -185,7 +188,7 @@ class TableState(State):
 
     def reduced(self, form: str, fit: TableFit) -> TableState:
         """Return what a file of this form keeps."""
-        return replace(self, held_out=self.held_out[:0], moments=None)
+        return replace(self, held_out=self.held_out[:0], learned=self.learned[:0], moments=None)
 
     def published(self, fit: TableFit) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""

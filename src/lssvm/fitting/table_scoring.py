@@ -180,13 +180,13 @@ class ClassScorer:
         """Return the maps from outputs of some rows to probabilities."""
         table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
         # Decisions that a score has moved need not be those of the largest probability.
-        return replace(calibrate(table, self.task.code), agrees=not self.chooses)
+        decoding = None if outputs.shape[1] == 1 else "argmax"
+        return replace(calibrate(table, self.task.code, decoding), agrees=not self.chooses)
 
     def calibrate(self, fit: TableFit, problem: Problem, clock: Clock) -> TableFit:
         """Return the fit with the score and the probabilities of its held-out outputs."""
-        outputs, rows = known_outputs(fit)
-        calibrated = self.calibrated(outputs, rows)
-        return with_score(fit, self.score(outputs, rows), calibrated)
+        calibrated = self.calibrated(*known_outputs(fit, learned=True))
+        return with_score(fit, self.score(*known_outputs(fit)), calibrated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,10 +280,16 @@ def make_scorer(
     return NumberScorer(task, targets, problem.weight, scoring, problem.labels)
 
 
-def known_outputs(fit: TableFit) -> tuple[FloatArray, IntArray]:
-    """Return the held-out outputs (m, k) that are known, and the numbers of their rows."""
+def known_outputs(fit: TableFit, *, learned: bool = False) -> tuple[FloatArray, IntArray]:
+    """Return the held-out outputs (m, k) that are known, and the numbers of their rows.
+
+    Those of rows that made a metric are among them only where ``learned`` is true.
+    """
     held_out = fit.state.held_out
-    rows = np.flatnonzero(np.isfinite(held_out).all(axis=1))
+    known = np.asarray(np.isfinite(held_out).all(axis=1))
+    if not learned:
+        known[fit.state.learned] = False
+    rows = np.flatnonzero(known)
     return held_out[rows], rows
 
 

@@ -176,8 +176,9 @@ def check_calibration(
     need(calibration is not None and isinstance(task, Classes), "the calibration is missing")
     assert calibration is not None and isinstance(task, Classes)
     same = np.array_equal(calibration.code.matrix, task.code.matrix)
-    decoding = None if task.decoding == "argmax" else task.decoding
-    need(same and calibration.decoding == decoding, "the probabilities have another code")
+    # Maps of older files take decoded outputs.
+    known = (None, "argmax") if task.decoding == "argmax" else (task.decoding,)
+    need(same and calibration.decoding in known, "the probabilities have another code")
     count = task.n_outputs if by_problem(task.code) else task.n_classes
     need(len(calibration.maps) == count, "maps are missing")
     need(stored == "support" or len(calibration.threshold), "the quantiles of sets are missing")
@@ -487,6 +488,8 @@ def _check_table(fit: TableFit, state: TableState, stored: Model) -> None:
     check_range(state, 1, np.inf, "leaf_size")
     rows, all_kept = len(state.held_out), fit.stored == "all"
     need(all_kept or not rows, "there are outputs that were not to be kept")
+    check_shapes(state, learned=(None,))
+    check_range(state, 0, rows - 1, "learned")
     for member in fit.members:
         ready = fit.prepared.get(member.scaling)
         d = check_metric(member.metric, -1 if ready is None else ready.n_features)

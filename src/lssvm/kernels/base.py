@@ -36,8 +36,6 @@ class Kernel(ABC):
         Whether rows may come as a SciPy sparse matrix.
     radial : bool
         Whether K(x, z) depends on a distance between x and z alone.
-    feature_power : int or None
-        p where K is the product over features of exp(-gamma abs(x_l - z_l)^p).
 
     Examples
     --------
@@ -49,7 +47,6 @@ class Kernel(ABC):
     name: ClassVar[str]
     accepts_sparse: ClassVar[bool] = False
     radial: ClassVar[bool] = False
-    feature_power: ClassVar[int | None] = None
 
     @abstractmethod
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:

@@ -25,12 +25,13 @@ from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device, is_foreign
 from lssvm._core.errors import not_known
 from lssvm.kernels.base import Kernel
-from lssvm.kernels.radial import distances
+from lssvm.kernels.radial import RBF, Laplacian, distances, ordered_sums
 from lssvm.kernels.warp import SquaredSlopes, Warp
 
 Shape: TypeAlias = Literal["diagonal", "full"]
 
 _ENTRIES = 2**22  # numbers of a block of gradients
+_OUTPUTS = 8  # beyond which slopes are those of random sums of outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +252,8 @@ def mean_outer_product(
 
     def block(part: slice) -> FloatArray:
         total = np.zeros(d if shape == "diagonal" else (d, d))
-        sides = _slopes(kernel, X[part], Z, coef, metric, None if own is None else own[part])
+        few = _fewer_outputs(coef, part.start)
+        sides = _slopes(kernel, X[part], Z, few, metric, None if own is None else own[part])
         for slopes in sides:
             flat = (slopes * np.sqrt(share[part] / len(sides))[:, None, None]).reshape(-1, d)
             total += np.einsum("ij,ij->j", flat, flat) if shape == "diagonal" else flat.T @ flat
@@ -273,7 +275,7 @@ def gradient_rows(
 ) -> FloatArray:
     """Return slopes times the roots of their weights, one row each, so that G^T G is their sum."""
     d = _n_inputs(X, metric)
-    sides = _slopes(kernel, X, Z, coef, metric, own)
+    sides = _slopes(kernel, X, Z, _fewer_outputs(coef, 0), metric, own)
     root = np.sqrt(weight / len(sides))[:, None, None]
     return np.concatenate([(slopes * root).reshape(-1, d) for slopes in sides])
 
@@ -294,7 +296,7 @@ def squared_slopes(
 
     def block(part: slice) -> FloatArray:
         rows = None if own is None else own[part]
-        sides = _slopes(kernel, X[part], Z, coef, metric, rows)
+        sides = _slopes(kernel, X[part], Z, _fewer_outputs(coef, part.start), metric, rows)
         return np.array([(side**2).sum(axis=1) for side in (sides[0], sides[-1])])
 
     rows = _block_rows(coef.shape[1], d, len(Z))
@@ -306,7 +308,20 @@ def squared_slopes(
 
 
 def _block_rows(k: int, d: int, m: int) -> int:
-    return int(np.clip(_ENTRIES // max(k * d, m), 1, 512))
+    return int(np.clip(_ENTRIES // max(min(k, _OUTPUTS) * d, m), 1, 512))
+
+
+def _fewer_outputs(coef: FloatArray, seed: int) -> FloatArray:
+    """Return coefficients (m, q) of random sums of outputs, where there are many of these.
+
+    With signs s the mean of the squared slope of sum_k s_k f_k is the sum of the squared slopes of
+    all f_k; q sums estimate it, others in every block of rows.
+    """
+    k = coef.shape[1]
+    if k <= _OUTPUTS:
+        return coef
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(k, _OUTPUTS))
+    return np.asarray(coef @ signs / np.sqrt(_OUTPUTS))
 
 
 def _n_inputs(X: FloatArray, metric: Metric) -> int:
@@ -325,13 +340,10 @@ def _slopes(
 
     Under a full map they are derivatives: its rows do not show which inputs are tied.
     """
-    gradient = kernel.gradient(X, Z, coef)
     steps = Steps.among(Z) if own is not None and metric.by_feature else None
     if steps is None or own is None:
-        return [metric.back(gradient)]
-    return [
-        metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, own, steps, gradient)
-    ]
+        return [metric.back(kernel.gradient(X, Z, coef))]
+    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, own, steps)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,7 +382,6 @@ def one_sided_slopes(
     coef: FloatArray,
     own: IntArray,
     steps: Steps,
-    gradient: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return slopes to the next larger and the next smaller value of features with few values.
 
@@ -378,8 +389,9 @@ def one_sided_slopes(
     moved to the neighbouring value of a feature, over the distance of both: what tied rows
     contribute changes too, which a derivative does not see. A row at the end of a feature has one
     neighbour, whose slope counts for both sides; other features keep their derivative. Kernels that
-    are products over features change by a factor; the exponential kernel is linearised in the
-    squared distance. O(n m k v) time for features of v values in all.
+    are products over features change by a factor, for the Laplacian one of two: O(n m k d) time.
+    The exponential kernel is linearised in the squared distance; it and the Gaussian kernel take
+    O(n m k v) time for features of v values in all.
 
     Parameters
     ----------
@@ -391,26 +403,65 @@ def one_sided_slopes(
     own : int array of shape (n,)
         The row of Z that each row of X is.
     steps : Steps
-    gradient : array of shape (n, k, d)
-        Derivatives at X.
 
     Returns
     -------
     right, left : arrays of shape (n, k, d)
     """
-    right, left = gradient.copy(), gradient.copy()
-    K, change = _change_by_level(kernel, X, Z)
-    K[np.arange(len(X)), own] = 0.0
+    if isinstance(kernel, Laplacian):
+        difference, right = _laplacian_steps(kernel, X, Z, coef, own)
+    else:
+        difference, right = _steps_by_level(kernel, X, Z, coef, own)
+    left = right.copy()
     for feature, levels in zip(steps.features, steps.levels, strict=True):
         place = np.searchsorted(levels, X[:, feature])
-        sums = _sums_by_level(K, Z[:, feature], levels, coef)
-        table = change(levels)
         for out, step in ((right, 1), (left, -1)):
             # At an end of the feature the other side is the only one.
             to = place + np.where((place + step >= 0) & (place + step < len(levels)), step, -step)
-            difference = np.einsum("iv,ivk->ik", table[place, to], sums)
-            out[:, :, feature] = difference / (levels[to] - X[:, feature])[:, None]
+            gap = (levels[to] - X[:, feature])[:, None]
+            out[:, :, feature] = difference(int(feature), levels, place, to) / gap
     return right, left
+
+
+Difference: TypeAlias = Callable[[int, FloatArray, IntArray, IntArray], FloatArray]
+"""From a feature, its levels, those of the rows and those moved to (n,) to changes (n, k)."""
+
+
+def _laplacian_steps(
+    kernel: Laplacian, X: FloatArray, Z: FloatArray, coef: FloatArray, own: IntArray
+) -> tuple[Difference, FloatArray]:
+    """Return changes of the expansion and its derivatives (n, k, d).
+
+    A point on the near side of a row that moves by t along a feature changes by exp(-gamma t) - 1,
+    one on the far side by exp(gamma t) - 1; there is none between.
+    """
+    gamma = float(kernel.gamma)
+    K = kernel.values(X, Z)
+    K[np.arange(len(X)), own] = 0.0
+    less, most = ordered_sums(K, X, Z, coef)
+    total = K @ coef
+
+    def difference(feature: int, levels: FloatArray, place: IntArray, to: IntArray) -> FloatArray:
+        up = (to > place)[:, None]
+        moved = gamma * np.abs(levels[to] - levels[place])[:, None]
+        behind = np.where(up, most[:, :, feature], total - less[:, :, feature])
+        return np.asarray(np.expm1(-moved) * behind + np.expm1(moved) * (total - behind))
+
+    return difference, -gamma * (less + most - total[:, :, None])
+
+
+def _steps_by_level(
+    kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, own: IntArray
+) -> tuple[Difference, FloatArray]:
+    """Return changes of the expansion, by sums over the rows of every level, and derivatives."""
+    K, change = _change_by_level(kernel, X, Z)
+    K[np.arange(len(X)), own] = 0.0
+
+    def difference(feature: int, levels: FloatArray, place: IntArray, to: IntArray) -> FloatArray:
+        sums = _sums_by_level(K, Z[:, feature], levels, coef)
+        return np.asarray(np.einsum("iv,ivk->ik", change(levels)[place, to], sums))
+
+    return difference, kernel.gradient(X, Z, coef)
 
 
 def _change_by_level(
@@ -420,17 +471,17 @@ def _change_by_level(
 
     c[a, b, z] is for a row that moves from level a to b of a feature, and a point at level z.
     """
-    power, gamma = kernel.feature_power, float(kernel.gamma)  # type: ignore[attr-defined]
+    gamma = float(kernel.gamma)  # type: ignore[attr-defined]
 
-    def gaps(levels: FloatArray, power: int) -> FloatArray:
-        gap = np.abs(levels[:, None] - levels) ** power
+    def gaps(levels: FloatArray) -> FloatArray:
+        gap = (levels[:, None] - levels) ** 2
         return np.asarray(gap[None, :, :] - gap[:, None, :])
 
-    if power is not None:
-        return np.asarray(kernel(X, Z)), lambda levels: np.expm1(-gamma * gaps(levels, power))
+    if isinstance(kernel, RBF):
+        return np.asarray(kernel(X, Z)), lambda levels: np.expm1(-gamma * gaps(levels))
     D = distances(X, Z, "euclidean")
     W = np.divide(-0.5 * gamma * np.exp(-gamma * D), D, out=np.zeros_like(D), where=D > 0)
-    return W, lambda levels: gaps(levels, 2)
+    return W, gaps
 
 
 def _sums_by_level(

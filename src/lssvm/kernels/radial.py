@@ -294,7 +294,6 @@ class RBF(_Radial):
     """
 
     name: ClassVar[str] = "rbf"
-    feature_power: ClassVar[int | None] = 2
     accepts_sparse: ClassVar[bool] = True
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
@@ -451,7 +450,6 @@ class Laplacian(_Radial):
     """
 
     name: ClassVar[str] = "laplacian"
-    feature_power: ClassVar[int | None] = 1
     compiled_distance: ClassVar[str | None] = "cityblock"
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
@@ -469,35 +467,57 @@ class Laplacian(_Radial):
         """Return -gamma_i sum_j coef_j K(x, z_j) sign(x_i - z_ji), shape (n, k, d).
 
         One pass over the kernel block per feature; columns of two values go through matrix
-        products, since there the sign is the difference over the gap.
+        products.
         """
         factors = self._per_feature(X)
-        pairs = 4 * len(X) * len(Z)  # slopes are worth compiled loops sooner than distances
-        K = distances(X * factors, Z * factors, "cityblock", pairs=pairs)
-        np.exp(np.negative(K, out=K), out=K)
-        out = np.empty((len(X), coef.shape[1], X.shape[1]))
-        few, gap = two_valued(X, Z)
-        if few.any():
-            out[:, :, few] = pull(K, X[:, few], Z[:, few], coef) / gap[few]
-        if not few.all():
-            out[:, :, ~few] = _signed_sums(K, X[:, ~few], Z[:, ~few], coef)
-        return -factors * out
+        K = self.values(X, Z)
+        less, most = ordered_sums(K, X, Z, coef)
+        return np.asarray(-factors * (less + most - (K @ coef)[:, :, None]))
+
+    def values(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+        """Return K(X, Z) by loops that slopes are worth sooner than values alone."""
+        factors = self._per_feature(X)
+        D = distances(X * factors, Z * factors, "cityblock", pairs=4 * len(X) * len(Z))
+        return np.asarray(np.exp(np.negative(D, out=D), out=D))
 
 
 _TILE = 2**16  # kernel values that stay near while all features pass over them
 _RANKS = 4096  # columns of a tile at most; two bytes hold a rank
 
 
-def _signed_sums(K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
-    """Return sum_j K_ij sign(x_if - z_jf) coef_jk for every feature f, shape (n, k, f).
+def ordered_sums(
+    K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of K_ij coef_jk over z_jf < x_if and over z_jf <= x_if, shape (n, k, d) each."""
+    n, k, d = len(X), coef.shape[1], X.shape[1]
+    less, most = np.zeros((n, k, d)), np.zeros((n, k, d))
+    few, _ = two_valued(X, Z)
+    if few.any():
+        low = np.minimum(X[:, few].min(axis=0), Z[:, few].min(axis=0))
+        of_low = coef[:, :, None] * (Z[:, few] == low)[:, None, :]
+        sums = (K @ of_low.reshape(len(Z), -1)).reshape(n, k, -1)
+        at_low = (X[:, few] == low)[:, None, :]
+        less[:, :, few] = np.where(at_low, 0.0, sums)
+        most[:, :, few] = np.where(at_low, sums, (K @ coef)[:, :, None])
+    if not few.all():
+        many = ~few
+        some = compiled.ordered_sums(K, X[:, many], Z[:, many], coef)
+        if some is None:
+            some = _ordered_by_ranks(K, X[:, many], Z[:, many], coef)
+        less[:, :, many], most[:, :, many] = some
+    return less, most
+
+
+def _ordered_by_ranks(
+    K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what `ordered_sums` does, without compiled loops.
 
     The rows of Z with z <= x are the first ones in the order of a feature: ranks of two bytes are
     compared, which takes a fifth of the time of values. Tiles of K stay in the cache meanwhile.
     """
-    if (sums := compiled.signed_sums(K, X, Z, coef)) is not None:
-        return sums
     n, k, d = len(X), coef.shape[1], X.shape[1]
-    twice = np.zeros((d, n, k))  # sum over z <= x and sum over z < x, together
+    sums = np.zeros((2, d, n, k))  # over z <= x and over z < x
     room, chosen = np.empty(max(_TILE, _RANKS)), np.empty(max(_TILE, _RANKS), dtype=bool)
     for columns in slices(len(Z), _RANKS):
         m = columns.stop - columns.start
@@ -511,16 +531,17 @@ def _signed_sums(K: FloatArray, X: FloatArray, Z: FloatArray, coef: FloatArray) 
             ends[0, f, :, 0], ends[1, f, :, 0] = stop, start
             tied[f] = (stop - start).sum() > n * m // 16
             if not tied[f]:  # the few pairs of equal values are looked up
-                twice[f] -= _equal_sums(K[:, columns], coef[columns], order, start, stop)
+                sums[1, f] -= _equal_sums(K[:, columns], coef[columns], order, start, stop)
         for rows in slices(n, max(1, _TILE // m)):
             tile = K[rows, columns]
-            S, less = (a[: tile.size].reshape(tile.shape) for a in (room, chosen))
+            S, before = (a[: tile.size].reshape(tile.shape) for a in (room, chosen))
             for f in range(d):
-                for end in ends[: 2 if tied[f] else 1]:
-                    np.copyto(S, np.less(ranks[f], end[f, rows], out=less))
-                    sums = np.multiply(S, tile, out=S) @ coef[columns]
-                    twice[f, rows] += sums if tied[f] else 2.0 * sums
-    return np.asarray(np.moveaxis(twice - K @ coef, 0, 2))
+                for end, out in zip(ends[: 2 if tied[f] else 1], sums, strict=False):
+                    np.copyto(S, np.less(ranks[f], end[f, rows], out=before))
+                    out[f, rows] += np.multiply(S, tile, out=S) @ coef[columns]
+                if not tied[f]:
+                    sums[1, f, rows] += S @ coef[columns]
+    return np.moveaxis(sums[1], 0, 2), np.moveaxis(sums[0], 0, 2)
 
 
 def _equal_sums(

@@ -45,7 +45,13 @@ from lssvm.uncertainty import (
     Probabilities,
     Sigmoid,
 )
-from lssvm.uncertainty.probabilities import PAIR_FLOOR, TILT, by_problem, check_coverage
+from lssvm.uncertainty.probabilities import (
+    CLASS_FLOOR,
+    PAIR_FLOOR,
+    TILT,
+    by_problem,
+    check_coverage,
+)
 
 _KERNELS = (RBF, Linear, Polynomial, Exponential, Laplacian, Matern, NonStationary)
 
@@ -287,11 +293,16 @@ def tree_paths(tree: Tree) -> FloatArray:
 
 
 def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
-    """Add `lssvm.codes.decode`: from outputs (n, n_problems) to class scores (n, n_classes)."""
+    """Add `lssvm.codes.decode`: from outputs (n, n_problems) to class scores (n, n_classes).
+
+    With "argmax" the outputs are the scores.
+    """
     matrix = code.matrix.T.astype(np.float64)  # (n_problems, n_classes)
     confidence = raw @ matrix
     if code.n_problems == 1:
         return confidence
+    if decoding == "argmax":
+        return raw
     if decoding is None:
         decoding = "loss" if code.shares_rows else "hamming"
     if decoding == "hamming":
@@ -313,7 +324,7 @@ def add_decision(code: Code, decoding: str | None, raw: Tensor) -> tuple[Tensor,
         Class numbers (n,), int64.
     """
     if code.n_classes > 2:
-        scores = raw if decoding == "argmax" else add_class_scores(code, decoding, raw)
+        scores = add_class_scores(code, decoding, raw)
         return scores, raw.graph.node("ArgMax", scores, axis=1, keepdims=0)
     scores = raw if code.matrix[1, 0] > 0 else -raw
     second = raw.graph.node("Greater", scores, 0.0)
@@ -356,7 +367,8 @@ def add_probabilities(
     """
     code, maps = calibrated.code, calibrated.maps
     if not by_problem(code):
-        p = _calibrated(maps, scores)
+        p = _calibrated(maps, scores).clipped(CLASS_FLOOR, 1.0)
+        p = (p / p.sums()).clipped(PAIR_FLOOR, 1.0)
         p = raw.graph.node("Pow", p / p.sums(), calibrated.sharpness)
         return _agreeing(p / p.sums(), index, code.n_classes)
     pairs = _calibrated(maps, raw).clipped(PAIR_FLOOR, 1.0 - PAIR_FLOOR)  # (n, n_problems)

@@ -50,6 +50,7 @@ _JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _SINGULAR = 1e-12  # shares of the largest eigenvalue that count as 0
 _ENTRIES = 2**22  # numbers of a block of groups
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
+_ENTRIES = 2**21  # numbers of a stack of groups that are handled together
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +214,63 @@ def solve_exact(
         return ExactFit(coef, intercept, np.empty((0, Y.shape[1])))
     invert_triangle(A, lower=True)
     return _from_inverse_factor(A, right, Y, repeats)
+
+
+_REFINED = 1e-12  # relative residual at which refinement ends
+_STEPS = 30
+
+
+def refine_exact(
+    K: FloatArray, Y: FloatArray, noise: FloatArray, fit: ExactFit, inverse_factor: FloatArray
+) -> ExactFit:
+    """Return a model of single precision with coefficients of double precision.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), contiguous
+        The kernel matrix in float64; overwritten where refinement does not converge.
+    Y : array of shape (n, k)
+        Targets.
+    noise : array of shape (n,)
+        1 / (C s_i).
+    fit : ExactFit
+        What `solve_exact` returned in float32; its leave-one-out outputs are kept.
+    inverse_factor : array of shape (n, n)
+        The matrix that `solve_exact` has overwritten.
+
+    Notes
+    -----
+    Conjugate gradients on all right-hand sides, preconditioned by the factor: the condition that is
+    left is near 1, so that a few steps of n^2 (k + 1) operations are enough. Where they are not,
+    the system is solved in double precision.
+    """
+    n = len(K)
+    right = np.column_stack([np.ones(n), Y])
+    factor = inverse_factor.T if inverse_factor.flags.c_contiguous else inverse_factor
+
+    def precondition(R: FloatArray) -> FloatArray:
+        half = blas.strmm(1.0, factor, np.asfortranarray(R, dtype=np.float32), lower=1)
+        return np.asarray(blas.strmm(1.0, factor, half, lower=1, trans_a=1), dtype=np.float64)
+
+    size = np.linalg.norm(right, axis=0)
+    size[size == 0.0] = 1.0
+    x = precondition(right / size) * size
+    R = right - K @ x - noise[:, None] * x
+    Z = precondition(R / size) * size
+    P, rho = Z, np.einsum("ij,ij->j", R, Z)
+    for _ in range(_STEPS):
+        if np.all(np.linalg.norm(R, axis=0) <= _REFINED * size):
+            coef, intercept, _ = _centred(x)
+            return ExactFit(coef, intercept, fit.left_out)
+        A = K @ P + noise[:, None] * P
+        curvature = np.einsum("ij,ij->j", P, A)
+        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
+        x, R = x + step * P, R - step * A
+        Z = precondition(R / size) * size
+        old, rho = rho, np.einsum("ij,ij->j", R, Z)
+        P = Z + np.divide(rho, old, out=np.zeros_like(rho), where=old > 0) * P
+    exact = solve_exact(K, Y, noise, quiet=True, held_out=False)
+    return replace(exact, left_out=fit.left_out)
 
 
 def _centred(eta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -635,15 +693,18 @@ class ExactPath:
         left = (diagonal > _NOTHING_LEFT * whole[:, None]) & (s + 1 < n)
         errors = rest / np.where(left, diagonal, 1.0)[..., None]
         out = np.where(left[..., None], self.Y - errors, 0.0)
-        for group in self.repeats.members:
-            inside = of_inverse(group)[:, :, group][:, None]  # (q, 1, m, m)
-            inside = inside - np.swapaxes(P[..., group], 2, 3) @ gain[..., group]
-            gone = (folds[:, :, None] == group).any(axis=1)  # (g, m)
-            inside[:, gone[:, :, None] | gone[:, None, :]] = 0.0
-            inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
-            some = s + len(group) - gone.sum(axis=1) < n  # rows remain
-            values = self.Y[group] - inverse @ rest[:, :, group]
-            out[:, :, group] = np.where(some[:, None, None], values, 0.0)
+        for groups in self.repeats.stacked(max(1, _ENTRIES // (q * max(n, g * s)))):  # (G, m)
+            G, m = groups.shape
+            inside = of_inverse(groups.ravel()).reshape(q, G, m, n)
+            inside = inside[:, np.arange(G)[:, None, None], np.arange(m)[:, None], groups[:, None]]
+            met, gained = (np.moveaxis(one[..., groups], 2, 3) for one in (P, gain))
+            inside = inside[:, None] - np.swapaxes(met, 3, 4) @ gained  # (q, g, G, m, m)
+            gone = (folds[:, :, None, None] == groups).any(axis=1)  # (g, G, m)
+            inside[:, gone[..., :, None] | gone[..., None, :]] = 0.0
+            inverted = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
+            some = s + m - gone.sum(axis=2) < n  # rows remain
+            values = self.Y[groups] - inverted @ rest[:, :, groups]
+            out[:, :, groups] = np.where(some[..., None, None], values, 0.0)
         out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
         return out
 

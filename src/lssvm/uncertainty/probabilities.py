@@ -96,14 +96,25 @@ def fit_calibrator(
     """Fit a map from scores to probabilities."""
     if method not in METHODS:
         raise InvalidInputError(f"calibration={method!r} is not known: choose one of {METHODS}.")
+    scores, positive, w = _usable(scores, positive, weight)
+    return _fit(scores, positive, w, _method(scores, positive, w, method))
+
+
+def _usable(
+    scores: FloatArray, positive: BoolArray, weight: FloatArray | None
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Return finite scores, ties made equal, with their classes and weights in observations."""
     scores = np.asarray(scores, dtype=np.float64)
     w = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=np.float64)
     good = np.isfinite(scores) & (w > 0)
-    scores, positive, w = tie_scores(scores[good]), np.asarray(positive)[good], w[good]
-    w = in_observations(w)
-    if method == "auto":
-        method = "sigmoid" if w.sum() < ISOTONIC_FROM else _choose(scores, positive, w)
-    return _fit(scores, positive, w, method)
+    return tie_scores(scores[good]), np.asarray(positive)[good], in_observations(w[good])
+
+
+def _method(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> str:
+    """Return the method that "auto" stands for."""
+    if method != "auto":
+        return method
+    return "sigmoid" if weight.sum() < ISOTONIC_FROM else _choose(scores, positive, weight)
 
 
 def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> Calibrator:
@@ -214,8 +225,6 @@ def _few_values(n_distinct: int, weight: FloatArray) -> bool:
 MAX_RESIDUALS = 10_000
 """Residuals that a model keeps; of more, as many quantiles."""
 
-_TINY = 1e-300  # what a probability of 0 is taken for
-
 
 def check_coverage(coverage: float) -> float:
     """Return ``coverage`` as a float, or raise if it is not inside (0, 1)."""
@@ -297,7 +306,10 @@ def _thin(values: FloatArray, weight: FloatArray, size: int) -> tuple[FloatArray
 
 
 PAIR_FLOOR = 1e-7
-"""No class of a pair is less probable than this."""
+"""No class of a pair or of several is less probable than this before it is sharpened."""
+
+CLASS_FLOOR = 1e-30
+"""The smallest value of a class before probabilities are normalised, where all may be tiny."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +340,8 @@ class Probabilities:
     code : Code
         Output code.
     decoding : str or None
-        How the classifier decodes.
+        How the classifier decodes: see `lssvm.codes.decode`; "argmax" where the outputs are the
+        scores of the classes.
     maps : list of Calibrator
         One per binary problem (two classes, one-vs-one), or one per class.
     threshold : array of shape (t,)
@@ -373,31 +386,70 @@ def calibrate(
     """Fit the maps from scores to probabilities."""
     labels = table.labels
     weight = np.ones(len(labels)) if table.weight is None else table.weight
-    matrix = code.matrix
-    maps: list[Calibrator] = []
-    if by_problem(code):
-        for column, score in zip(matrix.T, table.scores.T, strict=True):
-            used = column[labels] != 0
-            positive = column[labels[used]] > 0
-            maps.append(fit_calibrator(score[used], positive, weight[used], method))
-    else:
-        scores = np.asarray(decode(code, table.scores, decoding))
-        maps = [
-            fit_calibrator(scores[:, c], labels == c, weight, method) for c in range(code.n_classes)
-        ]
     good = np.all(np.isfinite(table.scores), axis=1)
     if not np.any(good):
         raise InvalidInputError(
             "There is no row that every problem was tried on without having seen it: give more "
             "rows, or more rows of each class."
         )
-    p = _free(code, decoding, maps, table.scores[good])
-    labels, weight = labels[good], weight[good]
-    sharpness = 1.0 if by_problem(code) else fit_sharpness(p, labels, weight)
-    p = sharpened(p, sharpness)
+    maps: list[Calibrator] = []
+    if by_problem(code):
+        for column, score in zip(code.matrix.T, table.scores.T, strict=True):
+            used = column[labels] != 0
+            positive = column[labels[used]] > 0
+            maps.append(fit_calibrator(score[used], positive, weight[used], method))
+        p, sharpness = _free(code, decoding, maps, table.scores[good]), 1.0
+        labels, weight = labels[good], weight[good]
+    else:
+        labels, weight = labels[good], weight[good]
+        scores = _class_scores(code, decoding, table.scores[good])
+        maps, p = _class_maps(scores, labels, weight, method)
+        sharpness = fit_sharpness(p, labels, weight)
+        p = sharpened(p, sharpness)
     lack = 1.0 - p[np.arange(len(p)), labels]
     order = np.argsort(lack, kind="stable")
     return Probabilities(code, decoding, maps, lack[order], weight[order], sharpness)
+
+
+def _class_maps(
+    scores: FloatArray, labels: IntArray, weight: FloatArray, method: str
+) -> tuple[list[Calibrator], FloatArray]:
+    """Return a map per class, and probabilities (n, K) by maps that were fitted to other rows.
+
+    Those show how sure the maps may be: with their own rows each class of a few rows looks certain.
+    Rows of the same scores share a fold.
+    """
+    largest = np.argmax(scores, axis=1)
+    order = np.lexsort((*scores.T, largest))
+    new = np.any(np.diff(scores[order], axis=0) != 0.0, axis=1)
+    folds = np.empty(len(labels), dtype=np.intp)
+    folds[order] = np.concatenate([[0], np.cumsum(new)]) % _FOLDS
+    maps: list[Calibrator] = []
+    p = np.empty(scores.shape)
+    for c in range(scores.shape[1]):
+        score, positive, w = _usable(scores[:, c], labels == c, weight)
+        chosen = _method(score, positive, w, method)
+        maps.append(_fit(score, positive, w, chosen))
+        for v in range(_FOLDS):
+            test = folds == v
+            if test.any() and not test.all():
+                map = fit_calibrator(scores[~test, c], labels[~test] == c, weight[~test], chosen)
+                p[test, c] = map(scores[test, c])
+            else:
+                p[test, c] = maps[c](scores[test, c])
+    return maps, _normalised(p)
+
+
+def _class_scores(code: Code, decoding: str | None, raw: FloatArray) -> FloatArray:
+    """Return one score per class, shape (n, K)."""
+    return raw if decoding == "argmax" else np.asarray(decode(code, raw, decoding))
+
+
+def _normalised(p: FloatArray) -> FloatArray:
+    """Return probabilities (n, K) that sum to 1, none so small that one row counts like many."""
+    p = np.maximum(p, CLASS_FLOOR)
+    p = np.maximum(p / p.sum(axis=1, keepdims=True), PAIR_FLOOR)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def fit_sharpness(
@@ -410,8 +462,7 @@ def fit_sharpness(
     O(n K) time for each of some thirty values.
     """
     w = np.ones(len(labels)) if weight is None else weight
-    logs = np.log(np.maximum(probabilities, _TINY))
-
+    logs = np.log(np.maximum(probabilities, CLASS_FLOOR))
     logs_of_labels = logs[np.arange(len(logs)), labels]
 
     def slope(log_t: float) -> float:
@@ -444,9 +495,8 @@ def _free(code: Code, decoding: str | None, maps: list[Calibrator], raw: FloatAr
     """Return the probabilities before they are made to agree with a decision, shape (n, K)."""
     K = code.n_classes
     if not by_problem(code):
-        scores = np.asarray(decode(code, raw, decoding))
-        p = np.column_stack([maps[c](scores[:, c]) for c in range(K)])
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        scores = _class_scores(code, decoding, raw)
+        return _normalised(np.column_stack([maps[c](scores[:, c]) for c in range(K)]))
     pairs = np.full((len(raw), K, K), 0.5)
     for map, column, score in zip(maps, code.matrix.T, raw.T, strict=True):
         plus, minus = int(np.argmax(column)), int(np.argmin(column))
