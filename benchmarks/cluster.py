@@ -60,7 +60,7 @@ def sent(client: Client) -> int:
 def case(n: int, workers: int, prototypes: int, repeats: int) -> dict[str, Any]:
     X, y = make_rows(n)
     Z = X[:prototypes].copy()
-    alone, expected = timed_pass(scan(X, target=y, standardise=False), Z, repeats)
+    alone, expected = timed_pass(scan(X, target=y, prepare=False), Z, repeats)
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         shared = client.scatter([X[i : i + CHUNK] for i in range(0, n, CHUNK)])
@@ -76,7 +76,7 @@ def case(n: int, workers: int, prototypes: int, repeats: int) -> dict[str, Any]:
             )
         )
         wait([rows, goals])
-        data = scan(rows, target=goals, standardise=False)
+        data = scan(rows, target=goals, prepare=False)
         timed_pass(data, Z, 1)  # the workers import the library
         before = sent(client)
         seconds, found = timed_pass(data, Z, repeats)

@@ -80,10 +80,10 @@ def learn(model: Any, method: str, engine: str, X: Any, y: Any, weight: Any) -> 
     if hasattr(X, "columns"):  # a data frame, whose columns are prepared
         named = X.assign(target=y) if weight is None else X.assign(target=y, weight=weight)
         role = {} if weight is None else {"weight": "weight"}
-        return getattr(model, method)(scan(named, target="target", missing="impute", **role))
+        return getattr(model, method)(scan(named, target="target", **role))
     given = [as_given(engine, array) for array in (X, y, weight)]
     if engine == "scan":
-        return getattr(model, method)(scan(X, target=y, weight=weight, standardise=False))
+        return getattr(model, method)(scan(X, target=y, weight=weight, prepare=False))
     if weight is None:
         return getattr(model, method)(given[0], given[1])
     return getattr(model, method)(given[0], given[1], sample_weight=given[2])
@@ -97,7 +97,7 @@ def learn_table(case: Case, model: Any, method: str, engine: str, part: slice) -
     if engine == "scan" and hasattr(X, "columns"):
         named = X.assign(target=y) if weight is None else X.assign(target=y, weight=weight)
         role = {} if weight is None else {"weight": "weight"}
-        return learning(scan(named, target="target", missing="impute", **role))
+        return learning(scan(named, target="target", **role))
     if engine == "scan":
         return learning(scan(X, target=y, weight=weight))
     roles = {} if weight is None else {"sample_weight": weight}

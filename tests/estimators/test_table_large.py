@@ -48,11 +48,11 @@ def test_a_scan_of_few_rows_is_the_table_in_memory(file):
     frame, y = table(400)
     path = file(frame.assign(y=y))
     inside = LSSVMRegressor(**CHOSEN).fit(frame, y)
-    outside = LSSVMRegressor(**CHOSEN).fit(scan(path, target="y", missing="impute"))
+    outside = LSSVMRegressor(**CHOSEN).fit(scan(path, target="y"))
     new, _ = table(100, seed=1)
     np.testing.assert_allclose(outside.predict(new), inside.predict(new), atol=1e-10)
     np.testing.assert_allclose(
-        outside.predict(scan(path, target="y", missing="impute")), inside.predict(frame), atol=1e-10
+        outside.predict(scan(path, target="y")), inside.predict(frame), atol=1e-10
     )
 
 
@@ -75,7 +75,7 @@ def test_array_and_scan_give_the_same_model_of_all_rows(small_limits, file, scra
     path = file(frame.assign(y=y))
     inside = LSSVMRegressor(**CHOSEN).fit(frame, y)
     outside = LSSVMRegressor(**CHOSEN)
-    outside.fit(scan(path, target="y", missing="impute"))
+    outside.fit(scan(path, target="y"))
     assert bool(folders) == scratch
     assert not any(folder.exists() for folder in folders)
     new, truth = table(500, seed=1)
@@ -111,7 +111,7 @@ def test_classes_weights_and_intervals(small_limits, file):
     weight[:200] = 0.0
     path = file(frame.assign(y=labels, w=weight))
     inside = LSSVMClassifier(**CHOSEN, class_weight="balanced").fit(frame, labels, weight)
-    data = scan(path, target="y", weight="w", missing="impute")
+    data = scan(path, target="y", weight="w")
     outside = LSSVMClassifier(**CHOSEN, class_weight="balanced").fit(data)
     new, truth = table(400, seed=1)
     np.testing.assert_allclose(outside.predict_proba(new), inside.predict_proba(new), atol=1e-8)
@@ -127,9 +127,9 @@ def test_bad_input(small_limits, file):
     frame, _ = table(4000)
     path = file(frame)
     with pytest.raises(InvalidInputError, match="target="):
-        LSSVMRegressor(**CHOSEN).fit(scan(path, missing="impute"))
+        LSSVMRegressor(**CHOSEN).fit(scan(path))
     with pytest.raises(InvalidInputError, match="target="):
-        LSSVMClassifier(**CHOSEN).fit(scan(path, missing="impute"))
+        LSSVMClassifier(**CHOSEN).fit(scan(path))
     with pytest.raises(InvalidInputError, match="groups"):
         LSSVMRegressor(**CHOSEN).fit(scan(path), groups=np.arange(4000))
     with pytest.raises(InvalidInputError, match="1 class"):
@@ -155,7 +155,7 @@ def test_prototypes_where_parts_do_not_fit_into_memory(small_limits, file, tmp_p
     frame, y = table(4000)
     path = file(frame.assign(y=y))
     use = {**CHOSEN, "memory_budget": "50 kB"}
-    model = LSSVMRegressor(**use).fit(scan(path, target="y", missing="impute"))
+    model = LSSVMRegressor(**use).fit(scan(path, target="y"))
     assert "prototypes in place of leaves: exact leaves would keep" in model.summary_
     again = LSSVMRegressor(**use).fit(frame, y)
     new, truth = table(2000, seed=1)

@@ -40,20 +40,20 @@ def files(tmp_path):
 def test_a_range_of_rows(kind, y):
     held_out = [(np.r_[0:150, 200:240], np.arange(150, 200))]
     expected = by_refits(kind, y, held_out)
-    for data in ((X, y), (scan(X, target=y, standardise=False),)):
+    for data in ((X, y), (scan(X, target=y, prepare=False),)):
         check(kind(cv=range(150, 200), **OPTIONS).fit(*data), expected)
 
 
 def test_a_column_of_fold_numbers(files):
     splits = [(np.flatnonzero(v != FOLD), np.flatnonzero(v == FOLD)) for v in range(3)]
     expected = by_refits(FixedSizeLSSVR, Y, splits)
-    data = scan(files / "all.csv", target="y", columns=["a", "b", "fold"], standardise=False)
+    data = scan(files / "all.csv", target="y", columns=["a", "b", "fold"], prepare=False)
     model = FixedSizeLSSVR(cv="fold", **OPTIONS).fit(data)
     check(model, expected)
     assert model.n_features_in_ == 2
     save(model, files / "m.lssvm")
     np.testing.assert_allclose(load(files / "m.lssvm").predict(data), model.predict(X), atol=1e-9)
-    for target in (scan(X, target=Y, standardise=False),):
+    for target in (scan(X, target=Y, prepare=False),):
         check(FixedSizeLSSVR(cv=PredefinedSplit(FOLD), **OPTIONS).fit(target), expected)
 
 
@@ -67,7 +67,7 @@ def test_a_validation_file(files):
 
 
 def test_what_is_no_validation_set_is_refused(files):
-    data = scan(files / "all.csv", target="y", columns=["a", "b"], standardise=False)
+    data = scan(files / "all.csv", target="y", columns=["a", "b"], prepare=False)
     with pytest.raises(InvalidInputError, match="not a column"):
         FixedSizeLSSVR(cv="fold", **OPTIONS).fit(data)
     with pytest.raises(InvalidInputError, match="column of folds"):

@@ -29,7 +29,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.backends.device import Torch
 from lssvm.backends.host import CHUNK, AnyFolds, Backend, FoldModels, Host, Named, row_block
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
-from lssvm.data.prepare import Preparation, Survey
+from lssvm.data.preparation import Learned
 from lssvm.data.raw import LookedUp, RawBlock, check_rows, plain_features
 from lssvm.data.scanning import Scan
 from lssvm.kernels import Kernel, Metric
@@ -433,8 +433,8 @@ class Blocks:
     Parameters
     ----------
     data : Scan
-    preparation : Preparation or None
-        From raw columns to features.
+    learned : Learned or None
+        From raw columns to features; None: numbers are taken as they are.
     encode : callable
         From a raw block to targets and class numbers.
     n_targets : int
@@ -446,7 +446,7 @@ class Blocks:
     """
 
     data: Scan
-    preparation: Preparation | None
+    learned: Learned | None
     encode: Encode
     n_targets: int
     factors: FloatArray | None = None
@@ -463,8 +463,8 @@ class Blocks:
             if block.weight is not None and not np.all(block.weight > 0):
                 used = np.flatnonzero(block.weight > 0)
                 block, position = block.take(used), position[used]
-            ready = self.preparation
-            X = plain_features(block) if ready is None else ready.transform(block)
+            ready = self.learned
+            X = plain_features(block) if ready is None else ready.transform(block, position)
             X = self.metric.map_rows(X)
             Y, label = self.encode(block)
             weight = times(block.weight, None if self.factors is None else self.factors[label])
@@ -504,8 +504,8 @@ class ScanRows(Training):
     Parameters
     ----------
     blocks : Blocks
-    survey : Survey or None, default=None
-        The result of the first pass; None for rows that are only added up.
+    n_rows : int, default=0
+        Rows of positive weight; 0 for rows that are only added up.
     sample : Rows or None, default=None
         Some of the rows, in memory.
     table : ClassTable or None, default=None
@@ -514,16 +514,11 @@ class ScanRows(Training):
     """
 
     blocks: Blocks
-    survey: Survey = None  # type: ignore[assignment]
+    n_rows: int = 0
     sample: Rows = None  # type: ignore[assignment]
     table: ClassTable | None = None
     budget: int = 2**31
     threads: int = 1
-
-    @property
-    def n_rows(self) -> int:
-        """Rows there are."""
-        return self.survey.n_rows
 
     @property
     def n_outputs(self) -> int:
@@ -572,14 +567,12 @@ class ScanRows(Training):
         return False
 
     def gamma_scale(self) -> float:
-        """Return gamma="scale" of all rows."""
-        mean, variance = self.survey.mean, self.survey.variance
-        spread = float(np.mean(variance + (mean - mean.mean()) ** 2))
-        return 1.0 / (len(mean) * spread) if spread > 0 else 1.0
+        """Return gamma="scale" of the sample."""
+        return self.sample.gamma_scale()
 
     def spread(self) -> float:
-        """Return the sum of the variances of the features."""
-        return float(np.sum(self.survey.variance))
+        """Return the sum of the variances of the features in the sample."""
+        return self.sample.spread()
 
     def n_observations(self) -> int:
         """Return the number of rows; equal ones are not looked for."""

@@ -227,7 +227,7 @@ def _train(
         )
     table.need(parted, ", by which rows are held out")
     columns = replace(columns, drop=[*columns.drop, *parted])
-    inspected = inspect_table(table, columns, anything=kind != "fixed-size")
+    inspected = inspect_table(table, columns)
     if modelling.kind == "auto" and kind == "table":
         why = too_large(inspected, fitting.memory, testing.group is not None)
         if why and (modelling.preset is not None or modelling.time_limit is not None):
@@ -493,7 +493,7 @@ def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
     named = f".with_categories({texts!r})" if texts else ""
     names = ",\n".join(map(repr, inspected.features))  # names may hold spaces and hyphens
     target, weight = inspected.target, inspected.weight
-    options = f", types={dict(inspected.types)!r}, max_categories={inspected.max_categories}"
+    options = f", types={dict(inspected.types)!r}"
     groups = rule is not None and _groups(fitted.model, inspected, rule) is not None
     used = ["open_table"] if rule is None else ["HoldOut", "open_table"]
     plain = reads_scans(fitted.model) and not groups

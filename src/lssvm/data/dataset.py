@@ -64,7 +64,7 @@ def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
     if is_dask(data):
         read = frame_reader if hasattr(data, "_meta") and hasattr(data, "columns") else array_reader
         reader = replace(read(data, y, sample_weight, None), collection=data)
-        return Scan(reader, y is not None, standardise=False, prepare=False)
+        return Scan(reader, y is not None, prepare=False)
     if not isinstance(data, Scan) and not is_source(data):
         return None
     if y is not None or sample_weight is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 
@@ -19,8 +20,8 @@ from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
 from lssvm.codes import Coding
-from lssvm.data.prepare import Preparation
-from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, prepared_columns
+from lssvm.data.preparation import PreparedTable
+from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, table_columns
 from lssvm.estimators.inputs import Inputs
 from lssvm.estimators.opening import open_given
 from lssvm.explanations import Explanation
@@ -161,7 +162,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     dual_coef_: Any
     n_features_in_: int
     feature_names_in_: AnyArray
-    preparation_: Preparation
+    preparation_: PreparedTable
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
@@ -302,11 +303,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         """
         sampling = (n_background, n_permutations, interactions, random_state)
         wish = Wish(groups, *sampling, self.verbose)
-        rows = self._inputs(X, "explain").inputs(self.record_)
+        opened = self._inputs(X, "explain")
+        rows = opened.inputs(self.record_)
         if background is not None:
             background = self._inputs(background, "explain").inputs(self.record_)
         if hasattr(self, "preparation_"):
-            columns = prepared_columns(rows, self.preparation_)
+            columns = table_columns(opened.raw(), self.preparation_)
+            columns = replace(columns, owner=self.preparation_.sources)
         else:
             columns = plain_columns(rows, getattr(self, "feature_names_in_", None))
         return explain_fit(self.record_, rows, background, columns, wish, self._resources())

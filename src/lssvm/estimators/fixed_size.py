@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.data.folds import PositionHoldout
+from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import plain_features
 from lssvm.data.scanning import Scan
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
@@ -72,7 +73,7 @@ def _with_validation(data: Scan, settings: FixedSettings) -> tuple[Scan, FixedSe
         raise InvalidInputError(
             f"cv={cv!r} is not a column: the scan has {', '.join(data.feature_names[:8])}, ..."
         )
-    column = replace(data, reader=data.reader.choose((cv,), None), has_target=False)
+    column = replace(data, reader=data.reader.choose((cv,), {}), has_target=False)
     numbers = np.concatenate([plain_features(block)[:, 0] for block in column.blocks()])
     if np.any(numbers != np.round(numbers)) or numbers.max() < 0:
         raise InvalidInputError(
@@ -81,7 +82,7 @@ def _with_validation(data: Scan, settings: FixedSettings) -> tuple[Scan, FixedSe
         )
     rest = tuple(name for name in data.feature_names if name != cv)
     split = PredefinedSplit(numbers.astype(np.intp))
-    return replace(data, reader=data.reader.choose(rest, None)), replace(settings, cv=split)
+    return replace(data, reader=data.reader.choose(rest, {})), replace(settings, cv=split)
 
 
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
@@ -92,6 +93,19 @@ def _lock_of(estimator: Model) -> RLock:
     """Return the lock that updates of an estimator take; it is not pickled with it."""
     with _LOCKS_LOCK:
         return _LOCKS.setdefault(estimator, RLock())
+
+
+def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
+    """Remove rows from a fitted model."""
+    check_is_fitted(estimator)
+    ready: PreparedTable | None = getattr(estimator, "preparation_", None)
+    if ready is not None and ready.encoded_by_target:
+        raise InvalidInputError(
+            f"Rows cannot be forgotten: the columns {ready.encoded_by_target} are encoded by the "
+            "target, and differently for rows of the first fit. Fit again without the rows, or "
+            "without these columns."
+        )
+    return _change(estimator, forget_rows, X, y, sample_weight)
 
 
 def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -> Model:
@@ -480,8 +494,7 @@ class FixedSizeLSSVC(KernelClassifier):
         FixedSizeLSSVC
             Itself.
         """
-        check_is_fitted(self)
-        return _change(self, forget_rows, X, y, sample_weight)
+        return _forget(self, X, y, sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy.
@@ -895,8 +908,7 @@ class FixedSizeLSSVR(KernelRegressor):
         FixedSizeLSSVR
             Itself.
         """
-        check_is_fitted(self)
-        return _change(self, forget_rows, X, y, sample_weight)
+        return _forget(self, X, y, sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R^2, the mean over the outputs.

@@ -17,8 +17,8 @@ from lssvm._core.blocks import require, run_stream, slices
 from lssvm._core.device import like, on_host
 from lssvm.backends.host import Backend
 from lssvm.data.arrow import write_table
-from lssvm.data.prepare import Preparation
-from lssvm.data.raw import CHUNK, RawBlock, plain_features
+from lssvm.data.preparation import PreparedTable, features
+from lssvm.data.raw import CHUNK, RawBlock
 from lssvm.data.scanning import Scan
 from lssvm.fitting.record import Fit
 from lssvm.tasks import Classes
@@ -37,6 +37,10 @@ class Inputs(ABC):
     @abstractmethod
     def inputs(self, fit: Fit) -> Any:
         """Return the features (n, d) in main memory, before the metric."""
+
+    @abstractmethod
+    def raw(self) -> Any:
+        """Return the rows as they were given, in main memory."""
 
     @abstractmethod
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
@@ -78,6 +82,7 @@ class ArrayInputs(Inputs):
     X: Any
     backend: Backend
     namespace_of: Array | None = None
+    given: Any = None
 
     def outputs(self, fit: Fit) -> FloatArray:
         """Return the outputs (n, k)."""
@@ -86,6 +91,10 @@ class ArrayInputs(Inputs):
     def inputs(self, fit: Fit) -> Any:
         """Return the features before the metric."""
         return on_host(self.X)
+
+    def raw(self) -> Any:
+        """Return the rows as they were given."""
+        return self.given
 
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
@@ -106,7 +115,7 @@ class ScanInputs(Inputs):
     """Rows that are read in blocks, here or by workers: the columns that a model was fitted to."""
 
     data: Scan
-    preparation: Preparation | None
+    preparation: PreparedTable | None
     backend: Backend
 
     def outputs(self, fit: Fit) -> FloatArray:
@@ -122,7 +131,11 @@ class ScanInputs(Inputs):
             what=f"Keeping the features of {n} rows, as error bars need,",
             advice="Ask for them in parts of the rows, or raise memory_budget.",
         )
-        return np.concatenate([self._features(block) for block in self.data.blocks()])
+        return np.concatenate([features(block, self.preparation) for block in self.data.blocks()])
+
+    def raw(self) -> RawBlock:
+        """Return all rows."""
+        return RawBlock.join(list(self.data.blocks()))
 
     def stream(self, fit: Fit) -> Iterator[FloatArray]:
         """Yield the outputs (b, k), block by block."""
@@ -146,17 +159,12 @@ class ScanInputs(Inputs):
             _on_part, ScanInputs(nothing, self.preparation, backend), stripped(fit), work
         )
 
-    def _features(self, block: RawBlock) -> FloatArray:
-        if self.preparation is None:
-            return plain_features(block)
-        return np.asarray(self.preparation.transform(block))
-
     def blocks(self, fit: Fit) -> Iterator[tuple[RawBlock, FloatArray]]:
         """Yield blocks of rows with their outputs (b, k), computed on all threads."""
         single: Backend = replace(self.backend, threads=1)  # type: ignore[type-var]
 
         def work(block: RawBlock) -> tuple[RawBlock, FloatArray]:
-            return block, _outputs(fit, self._features(block), single)
+            return block, _outputs(fit, features(block, self.preparation), single)
 
         return run_stream(work, self.data.blocks(), self.backend.threads)
 

@@ -37,9 +37,9 @@ from lssvm.backends.rows import Blocks, Rows, ScanRows, Training
 from lssvm.codes import Coding, make_code
 from lssvm.data import scan
 from lssvm.data.dataset import Arrays, open_dataset
-from lssvm.data.plain import is_frame
-from lssvm.data.prepare import Preparation, Survey, survey
+from lssvm.data.preparation import Learned, PreparationSettings, PreparedTable, learn
 from lssvm.data.raw import RawBlock, plain_features
+from lssvm.data.sampling import Sample
 from lssvm.data.scanning import Scan
 from lssvm.estimators.inputs import ArrayInputs, Inputs, ScanInputs, hits, spread_of
 from lssvm.fitting.input_metric import check_metric, metric_of
@@ -58,7 +58,6 @@ from lssvm.fitting.record import (
     seed_of,
 )
 from lssvm.kernels import Metric
-from lssvm.kernels.dot import variances
 from lssvm.kernels.metric import IDENTITY
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, ClassTable, Numbers, Task
@@ -457,7 +456,7 @@ class Estimator(UsesResources, KernelParameters, Protocol):
     dual_coef_: Any
     n_features_in_: int
     feature_names_in_: Any
-    preparation_: Preparation
+    preparation_: PreparedTable
 
     def __sklearn_tags__(self) -> Any:
         """Return what it takes."""
@@ -541,7 +540,9 @@ class GivenArrays:
             metric = self.estimator.record_.metric
             return self._placed(mapped_rows(rows, metric), metric)
         X = self.estimator.preparation_.transform(self.data.X)
-        data = scan(X, target=np.asarray(self.data.y), weight=self.data.sample_weight)
+        data = scan(
+            X, target=np.asarray(self.data.y), weight=self.data.sample_weight, prepare=False
+        )
         return _further_rows(self.estimator, data, None, self.place, task, callback, centre)
 
     def _all_rows(
@@ -571,15 +572,14 @@ class GivenArrays:
         backend = _backend_of(estimator, self.place)
         if namespace_of is not None:
             return ArrayInputs(_check_on_device(estimator, namespace_of), backend, namespace_of)
-        X = self.data.on_host()[0]
+        X = raw = self.data.on_host()[0]
         if hasattr(estimator, "preparation_"):
-            named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
-            X = estimator.preparation_.transform(X if named else np.asarray(X))
+            X = estimator.preparation_.transform(X)
         else:
             sparse = "csr" if estimator.__sklearn_tags__().input_tags.sparse else False
             layout = {"accept_sparse": sparse, "dtype": [np.float64, np.float32]}
             X = validated(estimator, X, reset=False, **layout)
-        return ArrayInputs(X, backend)
+        return ArrayInputs(X, backend, given=raw)
 
     def score(self) -> float:
         """Return the accuracy of a classifier, R^2 of a regressor."""
@@ -640,25 +640,20 @@ class GivenBlocks:
 
     def rows(self, callback: Listener, classes: Any) -> tuple[Training, Task, Metric]:
         """Return a sample where it is all there is, else rows that are read in blocks."""
-        surveyed = self._first_pass()
-        sample, task = _sample_of(self.estimator, surveyed, classes)
-        sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
-        if surveyed.complete:
+        drawn = self._first_pass()
+        learned = self._learn(drawn)
+        sample, task = _sample_of(self.estimator, drawn, learned, classes)
+        sample, task, metric = _mapped_and_coded(self.estimator, sample, task, drawn.counts)
+        if drawn.complete:
             return replace(sample, device=self.place), task, metric
-        known = surveyed.preparation, surveyed.counts, sample.centre
+        known = learned, drawn.counts, sample.centre
         blocks, table = _blocks(task, self.data, *known, callback, metric)
-        surveyed = _after(surveyed, metric, sample)
         budget, threads = sample.budget, sample.threads
-        return ScanRows(blocks, surveyed, sample, table, budget, threads), task, metric
+        return ScanRows(blocks, drawn.n_rows, sample, table, budget, threads), task, metric
 
-    def _first_pass(self) -> Survey:
-        """Learn preparation, classes and a sample of the rows."""
+    def _first_pass(self) -> Sample:
+        """Draw a sample of the rows, and count rows and classes."""
         estimator, data = self.estimator, self._with_target()
-        if not data.prepare and data.schema.texts:
-            raise InvalidInputError(
-                f"The columns {list(data.schema.texts)} hold text, but numbers are needed: use "
-                "scan(X, target=...) to have them prepared, or leave them out."
-            )
         budget, columns = as_bytes(estimator.memory_budget), len(data.schema.names)
         size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
         if self.place is not None:  # a device takes the rows from main memory
@@ -670,13 +665,24 @@ class GivenBlocks:
                 advice="Use device=None, which reads them in blocks, or raise memory_budget.",
             )
         seed = seed_of(estimator.random_state)
-        surveyed = survey(data, size, seed=seed, classes=_classifies(estimator))
-        estimator.n_features_in_ = columns
+        return data.sample(size, seed=seed, classes=_classifies(estimator))
+
+    def _learn(self, drawn: Sample) -> Learned | None:
+        """Learn from the sample how to prepare the columns, where that is wanted."""
+        estimator, data, block = self.estimator, self.data, drawn.block
+        estimator.n_features_in_ = len(data.schema.names)
         if data.named:
             estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
-        if surveyed.preparation is not None:
-            estimator.preparation_ = surveyed.preparation
-        return surveyed
+        if not data.prepare:
+            return None
+        classes = _classifies(estimator)
+        targets = block.target if classes else number_targets(block)
+        kind = "classes" if classes else "numbers"
+        settings = PreparationSettings(target=kind, seed=seed_of(estimator.random_state))
+        learned = learn(block.table, targets, block.weight, None, settings)
+        learned.prepared.warn_of_columns()
+        estimator.preparation_ = learned.prepared
+        return replace(learned, positions=drawn.positions)
 
     def further_rows(self, task: Task, callback: Listener, centre: FloatArray | None) -> Training:
         """Return rows that are added or taken."""
@@ -711,18 +717,12 @@ class GivenBlocks:
     def _columns_of_model(self) -> Scan:
         """Return a scan of the columns that the model was fitted with."""
         estimator = self.estimator
-        names = tuple(str(n) for n in getattr(estimator, "feature_names_in_", ())) or None
-        known = estimator.preparation_.schema if hasattr(estimator, "preparation_") else None
-        kinds = known.kinds if known is not None and known.names == names else None
-        data = self.data.select(names, estimator.n_features_in_, kinds)
-        if known is not None and names is not None and data.named:
-            known.check(data.schema, "the data set")
-        elif data.schema.texts != (() if known is None else known.texts):
-            raise InvalidInputError(
-                f"The columns {list(data.schema.texts)} hold text, which is not what the model was "
-                "fitted with: give its columns with columns=."
-            )
-        return data
+        names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
+        kinds = dict.fromkeys(names, "number")
+        if hasattr(estimator, "preparation_"):
+            kinds = estimator.preparation_.kinds
+            names = estimator.preparation_.used if names else ()
+        return self.data.select(names or None, estimator.n_features_in_, kinds)
 
 
 def _further_rows(
@@ -739,14 +739,17 @@ def _further_rows(
             f"device={estimator.device!r} is not available for rows that are added from a scan, or "
             "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
         )
-    blocks, _ = _blocks(task, data, preparation, None, centre, callback, estimator.record_.metric)
+    learned = None
+    if preparation is not None:
+        learned = Learned(preparation, {}, np.empty(0, dtype=np.intp))
+    blocks, _ = _blocks(task, data, learned, None, centre, callback, estimator.record_.metric)
     return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
 
 
 def _blocks(
     task: Task,
     data: Scan,
-    preparation: Any,
+    learned: Learned | None,
     counts: FloatArray | None,
     centre: FloatArray | None,
     callback: Listener,
@@ -756,12 +759,12 @@ def _blocks(
     use: dict[str, Any] = {"on_event": callback.on_event, "metric": metric}
     if isinstance(task, Numbers):
         encode = partial(encode_numbers, task=task, centre=centre)
-        return Blocks(data, preparation, encode, task.n_outputs, **use), None
+        return Blocks(data, learned, encode, task.n_outputs, **use), None
     # of further rows no counts are known: targets of classes follow from all moments
     table = task.table(np.ones(task.n_classes) if counts is None else counts)
     factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
     encode = partial(encode_classes, task=task, targets=table.targets)
-    blocks = Blocks(data, preparation, encode, task.n_outputs, factors, **use)
+    blocks = Blocks(data, learned, encode, task.n_outputs, factors, **use)
     return blocks, table if task.per_class else None
 
 
@@ -796,23 +799,16 @@ def _check_sparse(estimator: Estimator, place: Device | None) -> bool:
     return True
 
 
-def _after(surveyed: Survey, metric: Metric, sample: Rows) -> Survey:
-    """Return what was found of all rows after a metric; for a full one, from the sample."""
-    if metric.map is None:
-        return surveyed
-    if metric.map.ndim == 1:
-        A = metric.map
-        return replace(surveyed, mean=surveyed.mean * A, variance=surveyed.variance * A**2)
-    mean = np.average(sample.X, axis=0, weights=sample.sample_weight)
-    return replace(surveyed, mean=mean, variance=variances(sample.X, sample.sample_weight))
-
-
-def _sample_of(estimator: Estimator, surveyed: Survey, classes: Any) -> tuple[Rows, Task]:
-    """Return the rows that the survey has kept, and what y means."""
-    block, ready, resources = surveyed.sample, surveyed.preparation, resources_of(estimator)
-    X = plain_features(block) if ready is None else ready.transform(block)
-    if ready is None or np.all(ready.scale == 1.0):
-        warn_of_scales(estimator, X, None if ready is None else ready.feature_names)
+def _sample_of(
+    estimator: Estimator, surveyed: Sample, learned: Learned | None, classes: Any
+) -> tuple[Rows, Task]:
+    """Return the rows of the sample, and what y means."""
+    block, resources = surveyed.block, resources_of(estimator)
+    if learned is None:
+        X = plain_features(block)
+        warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
+    else:
+        X = learned.transform(block, surveyed.positions)
     equal = block.weight is not None and np.all(block.weight == 1.0)
     weight = None if equal else block.weight
     task: Task

@@ -441,8 +441,11 @@ class TableModel(BaseEstimator):
 
     def _of_scan(self, data: Scan) -> ScanSource:
         """Return the columns of a scan that the model was fitted to."""
-        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
-        return ScanSource(data.select(names, self.n_features_in_))
+        context = self.record_.context
+        assert context is not None
+        ready = context.any_prepared
+        names = ready.used if context.texts else None
+        return ScanSource(data.select(names, self.n_features_in_, ready.kinds))
 
     def _with_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Return rows, targets and weights; those of a scan are read."""
@@ -628,23 +631,15 @@ class TableModel(BaseEstimator):
             try:
                 members.append(replace(member, model=change(rows, engine=engine)))
             except InvalidInputError as error:
-                encoded = self._encoded_by_target() if forget else []
-                if not encoded:
+                assert fit.context is not None
+                encoded = fit.context.any_prepared.encoded_by_target
+                if not (forget and encoded):
                     raise
                 raise InvalidInputError(
                     f"{error} The columns {encoded} are encoded by the target, and differently for "
                     "rows of the first fit: only rows that partial_fit has added can be forgotten."
                 ) from error
         self._publish(replace(fit, members=tuple(members)))
-
-    def _encoded_by_target(self) -> list[str]:
-        """Return the names of the columns that are encoded by the target."""
-        assert self.record_.context is not None
-        return [
-            column.name
-            for column in self.record_.context.any_prepared.columns
-            if any(":target" in suffix for suffix in getattr(column.encoding, "suffixes", ()))
-        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -96,10 +96,9 @@ class ScanSource:
 
     def blocks(self) -> Iterator[SourceBlock]:
         """Yield the blocks of the scan as tables."""
-        schema, named = self.scan.schema, self.scan.named
         for raw in self.scan.blocks():
             weight = np.ones(len(raw)) if raw.weight is None else raw.weight
-            yield SourceBlock(raw.table(schema, named), raw.target, weight, raw.start)
+            yield SourceBlock(raw.table, raw.target, weight, raw.start)
 
 
 TableSource: TypeAlias = MemorySource | ScanSource

@@ -322,19 +322,19 @@ def _schema(whole: Model | StoredPipeline) -> str:
     """Return a hash of what rows have to look like: columns, their kinds and categories, labels."""
     stored: Any = getattr(whole, "model", whole)
     steps: Any = getattr(whole, "steps", None)
-    names, ready = stored.feature_names, stored.preparation or {}
-    context = getattr(stored.record, "context", None)
+    names, context = stored.feature_names, getattr(stored.record, "context", None)
     task = getattr(context or stored.record, "task", None)
     classes = getattr(task, "classes", None)
-    if context is not None:
-        columns = context.any_prepared.columns
-        levels = [getattr(column.encoding, "levels", None) for column in columns]
-        ready = {"kinds": [column.kind for column in columns], "categories": levels}
+    ready = stored.preparation if context is None else context.any_prepared
+    kinds = levels = None
+    if ready is not None:
+        kinds = [column.kind for column in ready.columns]
+        levels = [getattr(column.encoding, "levels", None) for column in ready.columns]
     parts = {
         "n": stored.n_features,
         "names": None if names is None else names.tolist(),
-        "kinds": ready.get("kinds"),
-        "categories": ready.get("categories"),
+        "kinds": kinds,
+        "categories": levels,
         "classes": None if classes is None else [str(classes.dtype), classes.tolist()],
     }
     if steps is not None:

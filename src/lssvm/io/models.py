@@ -24,11 +24,10 @@ from lssvm._core.arrays import IntArray, is_sparse
 from lssvm._core.blocks import n_threads
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError, printable
 from lssvm.codes import make_code
-from lssvm.data import Preparation
 from lssvm.data.columns import KINDS
 from lssvm.data.dates import ORDERS
-from lssvm.data.encodings import CYCLES, DateEncoding, LevelEncoding, NumberEncoding
-from lssvm.data.preparation import PreparedTable
+from lssvm.data.encodings import CYCLES, DateEncoding, Encoding, LevelEncoding, NumberEncoding
+from lssvm.data.preparation import PreparedColumn, PreparedTable
 from lssvm.data.raw import SCANNED
 from lssvm.estimators import LSSVR, NARX, FixedSizeLSSVR, GreedyLSSVR
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
@@ -181,17 +180,20 @@ def check_calibration(
 # -- columns -----------------------------------------------------------------------------------
 
 
-def read_preparation(state: dict[str, Any]) -> Preparation:
-    """Return the preparation of raw columns of a scan that a file describes."""
+def read_preparation(state: dict[str, Any], named: bool) -> PreparedTable:
+    """Return the preparation of a scan as version 0.2 wrote it, by a dictionary.
+
+    Numbers are standardised, missing ones the mean; strings are indicators of 0 and 1. ``named``
+    says whether the columns had names of their own.
+    """
     fields = {"names", "kinds", "mean", "scale", "fill", "categories"}
     need(set(state) == fields, "the preparation is not complete")
     given = {**state, "fill": state["mean"] if state["fill"] is None else state["fill"]}
     need(all(isinstance(part, list) for part in given.values()), "the preparation has no lists")
     names, kinds, categories = given["names"], given["kinds"], given["categories"]
     need(all(isinstance(name, str) for name in names), "names are no texts")
-    need(_distinct(names), "two columns of the preparation have the same name")
     need(all(kind in SCANNED for kind in kinds), "a column has an unknown kind")
-    numbers = [given["mean"], given["scale"], given["fill"]]
+    numbers = [given["fill"], given["mean"], given["scale"]]
     fits = all(len(part) == len(kinds) - kinds.count("text") for part in numbers)
     fits = fits and len(kinds) == len(names) and len(categories) == kinds.count("text")
     need(fits, "the preparation does not fit its columns")
@@ -200,10 +202,40 @@ def read_preparation(state: dict[str, Any]) -> Preparation:
     for part in categories:
         texts = isinstance(part, list) and all(c is None or isinstance(c, str) for c in part)
         need(texts and _distinct(part), "categories are no distinct texts")
-    return Preparation.from_dict(state)
+    units, levels = zip(*numbers, strict=True), iter(categories)
+    columns = []
+    for name, kind in zip(names, kinds, strict=True):
+        encoding = _indicators(next(levels)) if kind == "text" else _number(kind, *next(units))
+        kind, done = ("category", "indicators") if kind == "text" else (kind, "standardised")
+        done = "dropped" if encoding is None else done
+        columns.append(PreparedColumn(name, kind, encoding, done, "as in a file of version 0.2"))
+    return PreparedTable(tuple(columns), named)
 
 
-def check_columns(stored: Model, ready: Preparation | None) -> int:
+def _number(kind: str, fill: float, mean: float, scale: float) -> Encoding:
+    position = NumberEncoding(fill, mean, scale, np.empty(0), np.empty(0), 0.0)
+    if kind == "date":
+        return DateEncoding(position, (), None, "")
+    if kind != "boolean":
+        return position
+    sides, unknown = (np.array([[0.0], [1.0]]) - mean) / scale, np.array([(fill - mean) / scale])
+    return LevelEncoding(("False", "True"), sides, unknown, unknown, ("",))
+
+
+def _indicators(levels: list[str | None]) -> Encoding | None:
+    if not levels:
+        return None
+    known, sides = [level for level in levels if level is not None], np.eye(len(levels))
+    kept = [levels.index(level) for level in known]
+    missing = sides[levels.index(None)] if None in levels else np.zeros(len(levels))
+    absent = "(missing)"
+    while absent in known:
+        absent += "#"
+    suffixes = tuple(f"={absent if level is None else level}" for level in levels)
+    return LevelEncoding(tuple(known), sides[kept], missing, np.zeros(len(levels)), suffixes)
+
+
+def check_columns(stored: Model, ready: PreparedTable | None) -> int:
     """Check names and number of the raw columns; return the number of features."""
     raw, names = stored.n_features or 0, stored.feature_names
     need(raw > 0, "the number of columns is missing")
@@ -212,10 +244,11 @@ def check_columns(stored: Model, ready: Preparation | None) -> int:
         need(fits and all(isinstance(n, str) for n in names), "the names of columns do not fit")
     if ready is None:
         return raw
-    need(len(ready.schema.names) == raw, "the preparation has other columns than the model")
-    same = names is None or list(names) == list(ready.schema.names)
-    need(same, "the preparation has other names")
-    return int(ready.n_features)
+    check_prepared(ready)
+    need(ready.n_features > 0, "the preparation has no features")
+    need(len(ready.columns) == raw, "the preparation has other columns than the model")
+    need(names is None or list(names) == list(ready.names), "the preparation has other names")
+    return ready.n_features
 
 
 _ENCODING: dict[str, type[Any]] = {"number": NumberEncoding, "duration": NumberEncoding}
@@ -658,21 +691,24 @@ def write_model(model: Estimator, keep: str) -> Model:
     names = getattr(model, "feature_names_in_", None)
     stored = replace(stored, n_features=int(model.n_features_in_), feature_names=names)
     if isinstance(model, TableModel):
-        return replace(stored, record=_table_record(model, keep))
+        fit_of_table: TableFit = model.record_
+        assert fit_of_table.context is not None
+        _check_zones(fit_of_table.context.any_prepared)
+        return replace(stored, record=fit_of_table.stripped(keep))
     ready, fit = getattr(model, "preparation_", None), model.record_.stripped(keep)
+    if ready is not None:
+        _check_zones(ready)
     return replace(
         stored,
-        preparation=None if ready is None else ready.to_dict(),
+        preparation=ready,
         record=fit,
         calibration=_calibration(model, fit),
     )
 
 
-def _table_record(model: TableModel, keep: str) -> TableFit:
-    """Return what is kept of a model for tables, after a look at what no file can hold."""
-    fit: TableFit = model.record_
-    assert fit.context is not None
-    for column in fit.context.any_prepared.columns:
+def _check_zones(ready: PreparedTable) -> None:
+    """Refuse dates whose time zone no file can hold."""
+    for column in ready.columns:
         encoding = column.encoding
         if isinstance(encoding, DateEncoding) and not is_zone(encoding.zone):
             raise InvalidInputError(
@@ -680,7 +716,6 @@ def _table_record(model: TableModel, keep: str) -> TableFit:
                 f"{printable(encoding.zone)}, which a model file cannot hold: give them a zone "
                 "with a name, such as 'Europe/Brussels', or hours from UTC, such as 'UTC+01:00'."
             )
-    return fit.stripped(keep)
 
 
 def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]:
@@ -759,7 +794,9 @@ def read_model(stored: Model) -> Estimator:
         check_table(model, record, stored)
         model._publish(record)
     elif isinstance(model, KernelEstimator) and isinstance(record, Fit):
-        ready = None if stored.preparation is None else read_preparation(stored.preparation)
+        ready = stored.preparation
+        if isinstance(ready, dict):  # as version 0.2 wrote it
+            ready = read_preparation(ready, stored.feature_names is not None)
         check_fit(model, record, check_columns(stored, ready), stored.calibration)
         columns = ("n_features_in_", stored.n_features), ("preparation_", ready)
         for name, value in (*columns, ("feature_names_in_", stored.feature_names)):

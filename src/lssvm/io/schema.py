@@ -109,8 +109,8 @@ class Model:
     n_features : int or None
         Columns that rows have.
     feature_names : array of str or None
-    preparation : dict or None
-        From raw columns to features.
+    preparation : PreparedTable or None
+        From raw columns to features; a dict in files of version 0.2.
     record : Fit, SeriesFit, TableFit or None
         None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
     calibration : Probabilities, Residuals or None
@@ -122,7 +122,7 @@ class Model:
     left_out: list[str]
     n_features: int | None = None
     feature_names: AnyArray | None = None
-    preparation: dict[str, Any] | None = None
+    preparation: preparation.PreparedTable | dict[str, Any] | None = None
     record: record.Fit | series.SeriesFit | table_fit.TableFit | None = None
     calibration: uncertainty.Probabilities | uncertainty.Residuals | None = None
 

@@ -197,12 +197,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         array of shape (n, d)
         """
         table, learned = self._learn(X, y, sample_weight, groups)
-        prepared = learned.prepared
-        features = prepared.transform(table)
-        sources = prepared.sources
-        for j, held in learned.encoded.items():
-            features[:, sources == j] = held
-        return features
+        return learned.transform(table, learned.positions)
 
     def transform(self, X: Any) -> FloatArray:
         """Convert rows into features.
