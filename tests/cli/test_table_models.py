@@ -116,8 +116,8 @@ def test_very_many_rows_have_the_fixed_size_model(folder, tmp_path, monkeypatch)
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Let 1,100 rows be more than the table model takes at once."""
-    monkeypatch.setattr("lssvm.estimators.table_source.MANY", 1100)
-    monkeypatch.setattr("lssvm.estimators.table_source.SAMPLE", 1000)
+    monkeypatch.setattr("lssvm.estimators.table_model.MANY", 1100)
+    monkeypatch.setattr("lssvm.estimators.table_model.SAMPLE", 1000)
 
 
 def test_the_table_model_reads_many_rows_block_by_block(tmp_path, monkeypatch, few_are_many):

@@ -18,7 +18,7 @@ from tests.contracts.cases import Case
 from tests.contracts.inputs import Rows, rows
 
 from lssvm import load, save, scan
-from lssvm.estimators import table_source
+from lssvm.estimators import table_model
 
 FLOOR = 1e-3  # of the scale that numbers are compared by: an intercept may be next to nothing
 _LONG = 16  # arrays of more entries are summarised
@@ -46,14 +46,14 @@ def scheduler(engine: str) -> Iterator[None]:
 @contextmanager
 def limit_of_tables(many: int | None) -> Iterator[None]:
     """Let tables of so many rows be fitted by a sample; the one name here that is not public."""
-    before = {name: getattr(table_source, name) for name in ("MANY", "SAMPLE")}
+    before = {name: getattr(table_model, name) for name in ("MANY", "SAMPLE")}
     if many is not None:
-        table_source.MANY, table_source.SAMPLE = many, many - 100
+        table_model.MANY, table_model.SAMPLE = many, many - 100
     try:
         yield
     finally:
         for name, value in before.items():
-            setattr(table_source, name, value)
+            setattr(table_model, name, value)
 
 
 def as_given(engine: str, array: Any) -> Any:

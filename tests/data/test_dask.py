@@ -18,7 +18,7 @@ from lssvm.data.cluster import (
     map_reduce,
     task_resources,
 )
-from lssvm.data.dataset import as_scan
+from lssvm.data.dataset import open_dataset
 from lssvm.data.preparation import PreparationSettings, learn
 
 dask = pytest.importorskip("dask")
@@ -94,7 +94,7 @@ def test_a_task_gets_its_share_of_the_worker(monkeypatch):
 def test_an_array_is_read_as_the_plain_one():
     y = np.arange(N)
     data = scan(da.from_array(X, chunks=(170, 2)), target=da.from_array(y, chunks=300))
-    assert data.n_rows == N and data.distributed and not data.named and as_scan(data) is data
+    assert data.n_rows == N and data.distributed and not data.named and open_dataset(data) is data
     numbers, target = rows_of(data)
     np.testing.assert_array_equal(numbers, X)
     np.testing.assert_array_equal(target, y)
@@ -107,13 +107,13 @@ def test_unknown_and_empty_partitions_are_counted():
     rows = da.from_array(X, chunks=(100, 3))
     kept = rows[rows[:, 0] > 1.5]
     assert np.isnan(kept.chunks[0][0])
-    data = as_scan(kept, kept[:, 1])
+    data = open_dataset(kept, kept[:, 1])
     assert data.n_rows == np.count_nonzero(X[:, 0] > 1.5)
     np.testing.assert_array_equal(rows_of(data)[0], X[X[:, 0] > 1.5])
     fewer = rows.rechunk((200, 3))
     with pytest.raises(InvalidInputError, match="10 chunks but X has 5"):
-        as_scan(fewer[fewer[:, 0] > 1.5], kept[:, 1])
-    none = as_scan(rows[rows[:, 0] > 99.0], rows[rows[:, 0] > 99.0][:, 1])
+        open_dataset(fewer[fewer[:, 0] > 1.5], kept[:, 1])
+    none = open_dataset(rows[rows[:, 0] > 99.0], rows[rows[:, 0] > 99.0][:, 1])
     with pytest.raises(InvalidInputError, match="all partitions are empty"):
         none.sample(10)
 
@@ -154,9 +154,9 @@ def test_what_is_wrong_is_said_with_the_partition():
     with pytest.raises(InvalidInputError, match=r"partition 3.*'y' is missing in row 27"):
         scan(dd.from_pandas(missing, npartitions=4), target="y", columns=["a"]).sample(10)
     with pytest.raises(InvalidInputError, match="2 partitions but X has 4"):
-        as_scan(dd.from_pandas(frame[["a"]], 4), dd.from_pandas(frame["y"], 2))
+        open_dataset(dd.from_pandas(frame[["a"]], 4), dd.from_pandas(frame["y"], 2))
     with pytest.raises(InvalidInputError, match="Dask series with the same partitions"):
-        as_scan(dd.from_pandas(frame[["a"]], 4), frame["y"])
+        open_dataset(dd.from_pandas(frame[["a"]], 4), frame["y"])
     with pytest.raises(InvalidInputError, match="no columns"):
         _ = scan(dd.from_pandas(frame, 4), target="z").schema
     with pytest.raises(InvalidInputError, match="not usable: give a dask"):

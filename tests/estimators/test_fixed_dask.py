@@ -14,7 +14,7 @@ import pytest
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.estimators.inputs import stripped
+from lssvm.estimators.opening import stripped
 from lssvm.tuning import PositionFolds
 
 da = pytest.importorskip("dask.array")

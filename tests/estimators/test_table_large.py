@@ -6,7 +6,8 @@ import pytest
 
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save, scan
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators import table_source
+from lssvm.data.dataset import open_dataset
+from lssvm.estimators import table_model
 from lssvm.local import store
 
 CHOSEN = {"preset": "fast", "kernel": "rbf", "inputs": "standardised", "part_size": 300}
@@ -29,9 +30,9 @@ def table(n, seed=0):
 @pytest.fixture
 def small_limits(monkeypatch):
     """Let 4,000 rows be very many."""
-    monkeypatch.setattr(table_source, "MANY", 3500)
-    monkeypatch.setattr(table_source, "SAMPLE", 3000)
-    monkeypatch.setattr(table_source, "_BLOCK", 700)
+    monkeypatch.setattr(table_model, "MANY", 3500)
+    monkeypatch.setattr(table_model, "SAMPLE", 3000)
+    monkeypatch.setattr("lssvm.data.raw.CHUNK", 1024)
 
 
 @pytest.fixture
@@ -95,10 +96,10 @@ def test_all_rows_beat_the_sample(small_limits):
     far = frame["a"].to_numpy() > 1.0
     y[far] += 5.0
     model = LSSVMRegressor(**CHOSEN).fit(frame, y)
-    positions = table_source.draw_sample(
-        table_source.MemorySource.of(frame, y, np.ones(4000)), model._seed()
-    )
-    assert len(positions) == 3000
+    drawn = open_dataset(frame, y).sample(table_model.SAMPLE, seed=model._seed())
+    again = scan(frame.assign(y=y), "y").sample(table_model.SAMPLE, seed=model._seed())
+    np.testing.assert_array_equal(drawn.positions, again.positions)
+    assert len(drawn.positions) == 3000 < drawn.n_rows
     fitted = sum(len(leaf.rows.X) for leaf in model.record_.members[0].model.cuts[0].leaves)
     assert fitted == 4000
     assert np.abs(model.predict(frame[far]) - y[far]).mean() < 1.0
@@ -154,7 +155,7 @@ def test_models_of_many_rows_are_stored_and_updated(small_limits, tmp_path):
 def test_prototypes_where_parts_do_not_fit_into_memory(small_limits, file, tmp_path):
     frame, y = table(4000)
     path = file(frame.assign(y=y))
-    use = {**CHOSEN, "memory_budget": "50 kB"}
+    use = {**CHOSEN, "memory_budget": "50 kB", "random_state": 2}  # a sample that chooses a small C
     model = LSSVMRegressor(**use).fit(scan(path, target="y"))
     assert "prototypes in place of leaves: exact leaves would keep" in model.summary_
     again = LSSVMRegressor(**use).fit(frame, y)

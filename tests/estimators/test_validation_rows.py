@@ -1,6 +1,7 @@
 """Validation rows of the caller: a range, a column, a file [DeBrabanter2010, algorithm 4]."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
@@ -52,14 +53,16 @@ def test_a_column_of_fold_numbers(files):
     check(model, expected)
     assert model.n_features_in_ == 2
     save(model, files / "m.lssvm")
-    np.testing.assert_allclose(load(files / "m.lssvm").predict(data), model.predict(X), atol=1e-9)
+    inside = pd.DataFrame(X, columns=["a", "b"])
+    found = load(files / "m.lssvm").predict(data)
+    np.testing.assert_allclose(found, model.predict(inside), atol=1e-9)
     for target in (scan(X, target=Y, prepare=False),):
         check(FixedSizeLSSVR(cv=PredefinedSplit(FOLD), **OPTIONS).fit(target), expected)
 
 
 def test_a_validation_file(files):
     expected = by_refits(FixedSizeLSSVR, Y, [(np.arange(180), np.arange(180, 240))])
-    use = {"target": "y", "columns": ["a", "b"], "standardise": False}
+    use = {"target": "y", "columns": ["a", "b"], "prepare": False}
     train, valid = scan(files / "train.csv", **use), scan(files / "valid.csv", **use)
     model = FixedSizeLSSVR(cv=valid, **OPTIONS).fit(train)
     check(model, expected)

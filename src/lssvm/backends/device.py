@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
-from lssvm._core.device import Device, Halving, out_of_memory
+from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import FoldModels, Named, Result
+from lssvm.backends.host import Backend, FoldModels, Host, Named, Result
+from lssvm.data.dataset import Dataset
 from lssvm.data.folds import Folds
 from lssvm.data.raw import LookedUp
 from lssvm.kernels import Kernel
@@ -509,6 +510,28 @@ class _Sums:
         return Moments.of_sums(self.gram, self.side, self.corner, n, shift)
 
 
+def find_backend(
+    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
+) -> Backend:
+    """Return what computes with rows X: a device, or the host.
+
+    Parameters
+    ----------
+    name : str, torch.device or None
+        As the parameter ``device`` of an estimator names it.
+    X : array or None
+        The rows, where they are arrays.
+    dispatch : bool
+        Whether arrays of other libraries are computed with where they are.
+    limit : int or None
+        Bytes that may be used on a device; None: most of what is free.
+    budget, threads : int
+        Memory of the host in bytes, and its threads.
+    """
+    place = find_device(name, X, dispatch=dispatch and X is not None)
+    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit), threads)
+
+
 @dataclass(frozen=True, eq=False)
 class Torch:
     """A device of torch, or of any other array-API namespace.
@@ -543,8 +566,13 @@ class Torch:
         *,
         kernel: Kernel | None = None,
         leaves_out: bool = False,
+        sparse: bool = False,
     ) -> None:
-        """Refuse other losses than the squares, criteria without folds, and single rows."""
+        """Refuse other losses than the squares, criteria without folds, single and sparse rows."""
+        if sparse:
+            raise InvalidInputError(
+                "X is sparse, and a device needs dense rows: use device=None, or give X.toarray()."
+            )
         if kernel is not None:
             check_device_kernel(kernel)
         if loss != "squared" or criterion is not None:
@@ -557,6 +585,34 @@ class Torch:
                 "Leaving out single rows is not available on a device: give cv=10 or another "
                 "number of folds of several rows, or device=None."
             )
+
+    def check_data(self, data: Dataset, *, added: bool = False) -> None:
+        """Refuse rows on a cluster, and rows that are added from a scan."""
+        if data.distributed:
+            raise InvalidInputError(
+                f"device={str(self.device.device)!r} is not available for rows on a cluster: use "
+                "device=None."
+            )
+        if added:
+            raise InvalidInputError(
+                f"device={str(self.device.device)!r} is not available for rows that are added from "
+                "a scan: give arrays, or set_params(device=None)."
+            )
+
+    def sample_size(self, data: Dataset, size: int, budget: int) -> int:
+        """Return all rows, which are loaded from main memory."""
+        n, columns = max(1, data.n_rows), len(data.schema.names)
+        require(
+            8 * n * (columns + 2),
+            budget,
+            what=f"The {n:,} rows of a scan, which a device takes from main memory,",
+            advice="Use device=None, which reads them in blocks, or raise memory_budget.",
+        )
+        return n
+
+    def native(self, X: Any) -> Array | None:
+        """Return rows that are arrays of another library than NumPy."""
+        return X if is_foreign(X) else None
 
     def put(self, array: Any) -> Array:
         """Return the numbers on the device."""

@@ -11,6 +11,7 @@ import numpy as np
 from lssvm._core.arrays import Array, FloatArray, IntArray, float_rows, get_namespace, take_rows
 from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.device import Device
+from lssvm.data.dataset import Dataset
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout
 from lssvm.data.raw import ArraySource
 from lssvm.kernels import Kernel
@@ -65,8 +66,18 @@ class Backend(Protocol):
         *,
         kernel: Kernel | None = None,
         leaves_out: bool = False,
+        sparse: bool = False,
     ) -> None:
-        """Raise for a loss, criterion or kernel, or single rows left out, that it cannot do."""
+        """Raise for a loss, criterion, kernel, single rows left out or sparse rows it cannot do."""
+
+    def check_data(self, data: Dataset, *, added: bool = False) -> None:
+        """Raise for a data set that it cannot compute with, or whose rows cannot be added there."""
+
+    def sample_size(self, data: Dataset, size: int, budget: int) -> int:
+        """Return how many rows of a scan it needs in main memory: ``size``, or all."""
+
+    def native(self, X: Any) -> Array | None:
+        """Return rows of another library that it computes with as they are; else None."""
 
     def put(self, array: Any) -> Array:
         """Return an array of NumPy where the computations are."""
@@ -150,8 +161,20 @@ class Host:
         *,
         kernel: Kernel | None = None,
         leaves_out: bool = False,
+        sparse: bool = False,
     ) -> None:
         """Refuse nothing."""
+
+    def check_data(self, data: Dataset, *, added: bool = False) -> None:
+        """Refuse nothing."""
+
+    def sample_size(self, data: Dataset, size: int, budget: int) -> int:
+        """Return ``size``: the others are read in blocks."""
+        return size
+
+    def native(self, X: Any) -> None:
+        """Return None: the host computes with arrays of NumPy."""
+        return
 
     def put(self, array: Any) -> Any:
         """Return the array."""

@@ -17,6 +17,7 @@ from lssvm._core.arrays import (
     FloatArray,
     IntArray,
     OnEvent,
+    check_magnitude,
     get_namespace,
     is_sparse,
     pick,
@@ -30,7 +31,7 @@ from lssvm.backends.device import Torch
 from lssvm.backends.host import CHUNK, AnyFolds, Backend, FoldModels, Host, Named, row_block
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
 from lssvm.data.preparation import Learned
-from lssvm.data.raw import LookedUp, RawBlock, check_rows, plain_features
+from lssvm.data.raw import LookedUp, RawBlock, check_rows
 from lssvm.data.scanning import Scan
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
@@ -49,7 +50,7 @@ from lssvm.solvers.moments import (
 )
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
-from lssvm.tasks import Classes, ClassTable, RowLoss, Targets
+from lssvm.tasks import Classes, ClassTable, Numbers, RowLoss, Targets, Task
 from lssvm.tasks.losses import DifferentiableLoss, loss_name
 
 _MANY = 20  # more folds than this, of equal rows each, are left out in closed form
@@ -253,6 +254,15 @@ class Rows(Training):
         known = {name: column for name, column in columns.items() if column is not None}
         return self.backend.load(self.X if self.placed is None else self.placed, known)
 
+    def mapped(self, metric: Metric) -> Rows:
+        """Return rows, and what a splitter sees of them, after a metric."""
+        if metric.map is None:
+            return self
+        X, given = metric.map_rows(self.X), self.given
+        if given is not None:
+            given = X if given[0] is self.X else metric.map_rows(given[0]), given[1]
+        return replace(self, X=X, given=given)
+
     def observed(self) -> dict[str, Any]:
         """Return what tells rows of the same content apart, as `assign_folds` takes it."""
         return {
@@ -426,6 +436,35 @@ class Encode(Protocol):
         """Return targets and class numbers."""
 
 
+def encode_classes(
+    block: RawBlock, task: Classes, targets: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets (b, k) and the class numbers (b,) of a raw block."""
+    labels = task.numbers(block.target, f" in the block of row {block.start}")
+    return targets[labels], labels.astype(np.intp)
+
+
+def number_targets(block: RawBlock) -> FloatArray:
+    """Return the targets (b, k) of a raw block."""
+    assert block.target is not None
+    if block.target.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
+            "FixedSizeLSSVC for labels."
+        )
+    Y = np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    check_magnitude(Y, "The target", "divide it by a constant")
+    return Y
+
+
+def encode_numbers(
+    block: RawBlock, task: Numbers, centre: FloatArray | None
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets of a raw block less their centre, and class numbers, which are all 0."""
+    Y = task.check_outputs(number_targets(block))
+    return Y if centre is None else Y - centre, np.zeros(len(block), dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Blocks of a scan, prepared: what travels to the workers of a cluster.
@@ -453,6 +492,27 @@ class Blocks:
     on_event: OnEvent | None = None
     metric: Metric = IDENTITY
 
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        data: Scan,
+        learned: Learned | None,
+        counts: FloatArray | None,
+        centre: FloatArray | None,
+        **options: Any,
+    ) -> tuple[Blocks, ClassTable | None]:
+        """Return the blocks, and targets and weights of classes that are kept apart."""
+        if isinstance(task, Numbers):
+            encode = partial(encode_numbers, task=task, centre=centre)
+            return cls(data, learned, encode, task.n_outputs, **options), None
+        # of further rows no counts are known: targets of classes follow from all moments
+        table = task.table(np.ones(task.n_classes) if counts is None else counts)
+        factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
+        encode = partial(encode_classes, task=task, targets=table.targets)
+        blocks = cls(data, learned, encode, task.n_outputs, factors, **options)
+        return blocks, table if task.per_class else None
+
     def pieces(self, assign: Callable[[IntArray, IntArray], IntArray] | None = None) -> Any:
         """Yield the rows of positive weight, with the cell that ``assign`` gives them."""
         for block in self.data.blocks():
@@ -464,7 +524,7 @@ class Blocks:
                 used = np.flatnonzero(block.weight > 0)
                 block, position = block.take(used), position[used]
             ready = self.learned
-            X = plain_features(block) if ready is None else ready.transform(block, position)
+            X = block.features(None) if ready is None else ready.transform(block, position)
             X = self.metric.map_rows(X)
             Y, label = self.encode(block)
             weight = times(block.weight, None if self.factors is None else self.factors[label])

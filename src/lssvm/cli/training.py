@@ -296,15 +296,15 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
         Whether the model has to know groups, for which it needs all rows in memory.
     """
     from lssvm._core.blocks import as_bytes
-    from lssvm.estimators import table_source
+    from lssvm.estimators import table_model
 
     n, d = inspected.n_rows, len(inspected.features)
     if n > MOST_ROWS:
         return f"more than {MOST_ROWS:,} rows"
-    streamed = n > table_source.MANY  # it chooses by a sample and reads the others in blocks
+    streamed = n > table_model.MANY  # it chooses by a sample and reads the others in blocks
     if streamed and grouped:
-        return f"more than {table_source.MANY:,} rows, too many for groups"
-    chosen = 8 * _COPIES * d * (table_source.SAMPLE if streamed else n)
+        return f"more than {table_model.MANY:,} rows, too many for groups"
+    chosen = 8 * _COPIES * d * (table_model.SAMPLE if streamed else n)
     kept = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
     if max(chosen, kept) > as_bytes(memory):
         return f"the table model of {n:,} rows would need more memory than the budget"

@@ -337,6 +337,23 @@ def _unique(columns: dict[str, Any], count: int) -> dict[str, Any]:
     return columns
 
 
+def count_rows(X: Any) -> int:
+    """Return the number of rows of a table or an array, whatever it is."""
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape):
+        return int(shape[0])
+    if isinstance(X, Mapping):
+        return max((len(column) for column in X.values()), default=0)
+    if hasattr(X, "__len__"):
+        return len(X)
+    if hasattr(X, "__array__"):
+        return len(np.asarray(X))
+    raise InvalidInputError(
+        f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns or an "
+        "array of shape (n, d)."
+    )
+
+
 def _length(X: Any) -> int:
     values = next(iter(X.values())) if isinstance(X, Mapping) else X
     return int(values.shape[0]) if is_sparse(values) else len(values)

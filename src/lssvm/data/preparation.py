@@ -48,7 +48,7 @@ from lssvm.data.folds import (
     repeats_by_nature,
     splitter_folds,
 )
-from lssvm.data.raw import RawBlock, plain_features
+from lssvm.data.raw import RawBlock
 
 FORMAT = 1
 
@@ -409,11 +409,6 @@ def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
     return kind(**values)
 
 
-def features(block: RawBlock, preparation: PreparedTable | None) -> FloatArray:
-    """Return the features of raw rows: prepared, or their numbers as they are."""
-    return plain_features(block) if preparation is None else preparation.transform(block)
-
-
 def _as_trained(
     trained: PreparedColumn, column: RawColumn, place: Callable[[int], str]
 ) -> RawColumn:
@@ -619,16 +614,23 @@ class Learned:
     encoded: dict[int, FloatArray]
     positions: IntArray
 
-    def transform(self, X: Any, positions: IntArray) -> FloatArray:
+    @classmethod
+    def of(cls, prepared: PreparedTable, features: FloatArray, positions: IntArray) -> Learned:
+        """Return a record with the out-of-fold features (m, d) of its training rows."""
+        encoded = [prepared.names.index(name) for name in prepared.encoded_by_target]
+        held_out = {j: features[:, prepared.sources == j] for j in encoded}
+        return cls(prepared, held_out, positions)
+
+    def transform(self, rows: Any, positions: IntArray) -> FloatArray:
         """Return the features of some of all rows; those of training rows are out of fold.
 
         Parameters
         ----------
-        X : table as `PreparedTable.read` takes it
+        rows : block of a data set
         positions : int array of shape (n,)
             Of the rows among all rows.
         """
-        table = self.prepared.transform(X)
+        table: FloatArray = rows.features(self.prepared)
         if not self.encoded or not len(self.positions):
             return table
         place = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)

@@ -175,6 +175,12 @@ class RawBlock:
             columns.append(RawColumn(name, kind, values, zone=zones.get(name)))
         return RawTable(tuple(columns), self.schema.named, len(self), self.place)
 
+    def features(self, preparation: Any) -> FloatArray:
+        """Return the features: prepared, or the numbers as they are (None)."""
+        if preparation is None:
+            return plain_features(self)
+        return preparation.transform(self)  # type: ignore[no-any-return]
+
     def place(self, row: int) -> str:
         """Say where a row of the block comes from."""
         inside = [place for place in self.places if place[0] <= row]
@@ -223,6 +229,23 @@ class RawBlock:
                 for row, name, offset in part.places
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows of a table in memory, as a `RawBlock` has those of files."""
+
+    table: RawTable
+    target: AnyArray | None = None
+    weight: FloatArray | None = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return self.table.n_rows
+
+    def features(self, preparation: Any) -> FloatArray:
+        """Return the features."""
+        return preparation.transform(self.table)  # type: ignore[no-any-return]
 
 
 def _as_numbers(column: RawColumn) -> FloatArray:

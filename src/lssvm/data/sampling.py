@@ -25,7 +25,7 @@ class Sample:
 
     Attributes
     ----------
-    block : RawBlock
+    block : RawBlock or TableRows
         Rows drawn uniformly, in the order of the data.
     positions : int array of shape (m,)
         Where they stand among all rows, ascending.
@@ -35,13 +35,16 @@ class Sample:
         Labels in ascending order, where they were asked for.
     counts : array of shape (n_classes,) or None
         Total weight of each class.
+    sizes : array of shape (n_classes,) or None
+        Rows of each class.
     """
 
-    block: RawBlock
+    block: Any
     positions: IntArray
     n_rows: int
     classes: AnyArray | None
     counts: FloatArray | None
+    sizes: FloatArray | None
 
     @property
     def complete(self) -> bool:
@@ -95,9 +98,9 @@ class Sampler:
             raise InvalidInputError("All weights are zero: at least one row needs a positive one.")
         labels, parts = self.labels, [self.drawn.result()]
         if labels is None:
-            return Sample(*_union(parts), self.n_rows, None, None)
+            return Sample(*_union(parts), self.n_rows, None, None, None)
         parts += [part.result() for part in labels.samples.values()]
-        return Sample(*_union(parts), self.n_rows, labels.classes(), labels.counts())
+        return Sample(*_union(parts), self.n_rows, *labels.counted())
 
 
 class _Smallest:
@@ -142,11 +145,11 @@ class _Smallest:
 
 
 class _Labels:
-    """Class labels with their weights, and some rows of each."""
+    """Class labels with their weights and numbers of rows, and some rows of each."""
 
     def __init__(self) -> None:
         self.samples: dict[Any, _Smallest] = {}
-        self.weights: dict[Any, float] = {}
+        self.totals: dict[Any, FloatArray] = {}
 
     def add(self, block: RawBlock, positions: IntArray, hashes: NDArray[np.uint64]) -> None:
         y = block.target
@@ -155,13 +158,13 @@ class _Labels:
             raise InvalidInputError("A classifier needs one target, but several were given.")
         if y.dtype.kind == "f" and np.any(y != np.floor(y)):
             raise InvalidInputError(
-                "Unknown label type: the target has fractions, so it is no class label. Use "
-                "FixedSizeLSSVR for numbers."
+                "Unknown label type: the target has fractions, so it is no class label. Use a "
+                "regressor, such as FixedSizeLSSVR, for numbers."
             )
-        labels, codes = np.unique(y, return_inverse=True)
-        sums = np.bincount(codes, block.weight, minlength=len(labels))
+        labels, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
+        sums = np.column_stack([np.bincount(codes, block.weight), sizes])
         for i, label in enumerate(labels.tolist()):
-            self.weights[label] = self.weights.get(label, 0.0) + float(sums[i])
+            self.totals[label] = self.totals.get(label, 0.0) + sums[i]
             rows = np.flatnonzero(codes == i)
             found = self.samples.setdefault(label, _Smallest(PER_CLASS))
             rows = rows[hashes[rows] <= found.limit]
@@ -170,31 +173,29 @@ class _Labels:
         self._check(block)
 
     def _check(self, block: RawBlock | None = None) -> None:
-        if len(self.weights) > MAX_CLASSES:
+        if len(self.totals) > MAX_CLASSES:
             where = "" if block is None else f" up to {block.place(len(block) - 1)}"
             raise InvalidInputError(
-                f"The target has more than {MAX_CLASSES} different labels{where}: use "
-                "FixedSizeLSSVR for numbers."
+                f"The target has more than {MAX_CLASSES} different labels{where}: use a "
+                "regressor, such as FixedSizeLSSVR, for numbers."
             )
 
     def merged(self, other: _Labels) -> _Labels:
         """Return what both have seen."""
         both = _Labels()
-        both.weights, both.samples = dict(self.weights), dict(self.samples)
-        for label, weight in other.weights.items():
-            both.weights[label] = both.weights.get(label, 0.0) + weight
+        both.totals, both.samples = dict(self.totals), dict(self.samples)
+        for label, total in other.totals.items():
+            both.totals[label] = both.totals.get(label, 0.0) + total
             mine, its = self.samples.get(label), other.samples[label]
             both.samples[label] = its if mine is None else mine.merged(its)
         both._check()
         return both
 
-    def classes(self) -> AnyArray:
-        """Return the labels in ascending order."""
-        return np.unique(np.array(list(self.weights)))
-
-    def counts(self) -> FloatArray:
-        """Return their weights."""
-        return np.array([self.weights[label] for label in self.classes().tolist()])
+    def counted(self) -> tuple[AnyArray, FloatArray, FloatArray]:
+        """Return the labels in ascending order, their weights and their numbers of rows."""
+        classes = np.unique(np.array(list(self.totals)))
+        weights, sizes = np.array([self.totals[label] for label in classes.tolist()]).T
+        return classes, weights, sizes
 
 
 def _union(parts: list[tuple[RawBlock, IntArray]]) -> tuple[RawBlock, IntArray]:

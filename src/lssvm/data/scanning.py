@@ -12,12 +12,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from lssvm._core.arrays import AnyArray, BoolArray, IntArray, is_dask
-from lssvm._core.blocks import slices
+from lssvm._core.blocks import run_stream, slices
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm._core.random import hash_positions
 from lssvm.data.arrow import FORMATS, ArrowReader
@@ -25,6 +25,7 @@ from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
 from lssvm.data.dask import DaskReader, files_reader, frame_reader
 from lssvm.data.dask import array_reader as dask_array_reader
+from lssvm.data.folds import PositionFolds, PositionHoldout
 from lssvm.data.plain import (
     ArrayReader,
     FileStamps,
@@ -417,6 +418,83 @@ class Scan:
         """Whether the rows lie in parts that Dask passes over."""
         return self.reader.distributed
 
+    @property
+    def client(self) -> Any:
+        """The client of Dask that was given; None: there is none, or Dask's own choice."""
+        return getattr(self.reader, "client", None)
+
+    @property
+    def native(self) -> None:
+        """Nothing: the rows are no array."""
+        return
+
+    def in_memory(self, who: str) -> NoReturn:
+        """Refuse: not all rows are in memory, as ``who`` needs them."""
+        raise InvalidInputError(
+            f"{who} takes arrays, as it needs all rows at once, but X is a scan, which is read in "
+            "blocks: use FixedSizeLSSVC or FixedSizeLSSVR, which read scans, or give arrays X and "
+            "y."
+        )
+
+    def checked(self, check: Callable[[Any], Any]) -> Scan:
+        """Return the scan: its rows are checked when they are read."""
+        return self
+
+    def read(self) -> RawBlock:
+        """Return all rows."""
+        return RawBlock.join(list(self.blocks()))
+
+    def map(self, work: Callable[[RawBlock, int], Any], threads: int) -> Iterator[Any]:
+        """Yield what ``work`` returns for every block, on all threads.
+
+        Parameters
+        ----------
+        work : callable
+            From a block and the threads that it may use to a result.
+        threads : int
+            Blocks that are worked on at a time.
+        """
+        return run_stream(partial(_single, work), self.blocks(), threads)
+
+    def like(self, result: Any) -> Any:
+        """Return numbers as they are: rows that are read in blocks are of no library.
+
+        Parameters
+        ----------
+        result : array
+            Of NumPy.
+        """
+        return result
+
+    def with_validation(self, cv: Any) -> tuple[Scan, Any]:
+        """Return the rows with those of validation, and folds by position.
+
+        Parameters
+        ----------
+        cv : Scan, str or other
+            Another scan is joined and held out; a column of fold numbers is left out of the
+            features. What else there is stays as it is.
+        """
+        if isinstance(cv, Scan):
+            held_out = PositionHoldout(rows=(self.n_rows, self.n_rows + cv.n_rows))
+            return self.joined(cv), held_out
+        if not isinstance(cv, str) or cv == "loo":
+            return self, cv
+        if cv not in self.feature_names:
+            raise InvalidInputError(
+                f"cv={cv!r} is not a column: the scan has {', '.join(self.feature_names[:8])}, ..."
+            )
+        column = replace(self, reader=self.reader.choose((cv,), {}), has_target=False)
+        numbers = np.concatenate([block.features(None)[:, 0] for block in column.blocks()])
+        if np.any(numbers != np.round(numbers)) or numbers.max() < 0:
+            raise InvalidInputError(
+                f"cv={cv!r} is not a column of folds: give whole numbers from 0 on, -1 for rows "
+                "that are always trained on."
+            )
+        rest = tuple(name for name in self.feature_names if name != cv)
+        folds = PositionFolds(int(numbers.max()) + 1, numbers=numbers.astype(np.intp))
+        return replace(self, reader=self.reader.choose(rest, {})), folds
+
     def reduce(self, work: Callable[[Scan], Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Apply ``work`` to all rows: to this scan, or to one of every part where Dask has it.
 
@@ -626,6 +704,10 @@ class Scan:
             raise changed_file(
                 ", ".join(self.files[:5]), f"{counted:,} rows were counted, {n:,} read"
             )
+
+
+def _single(work: Callable[[RawBlock, int], Any], block: RawBlock) -> Any:
+    return work(block, 1)
 
 
 def _drawn(part: Scan, **options: Any) -> Sampler:

@@ -22,8 +22,7 @@ from lssvm._core.random import RandomState
 from lssvm.codes import Coding
 from lssvm.data.preparation import PreparedTable
 from lssvm.estimators.explaining import Groups, Wish, explain_fit, plain_columns, table_columns
-from lssvm.estimators.inputs import Inputs
-from lssvm.estimators.opening import open_given
+from lssvm.estimators.opening import Inputs, open_given
 from lssvm.explanations import Explanation
 from lssvm.fitting.record import (
     Fit,
@@ -308,7 +307,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if background is not None:
             background = self._inputs(background, "explain").inputs(self.record_)
         if hasattr(self, "preparation_"):
-            columns = table_columns(opened.raw(), self.preparation_)
+            columns = table_columns(opened.data.read().table, self.preparation_)
             columns = replace(columns, owner=self.preparation_.sources)
         else:
             columns = plain_columns(rows, getattr(self, "feature_names_in_", None))

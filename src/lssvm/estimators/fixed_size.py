@@ -11,18 +11,15 @@ from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.data.folds import PositionHoldout
+from lssvm.data.dataset import open_dataset
 from lssvm.data.preparation import PreparedTable
-from lssvm.data.raw import plain_features
-from lssvm.data.scanning import Scan
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import open_given
+from lssvm.estimators.opening import Opened, open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
 from lssvm.prototypes import RenyiEntropy
@@ -52,37 +49,12 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
-    if isinstance(X, Scan):
-        X, settings = _with_validation(X, settings)
-    given = open_given(estimator, X, y, sample_weight, groups)
+    data, cv = open_dataset(X, y, sample_weight, groups).with_validation(settings.cv)
+    settings, given = replace(settings, cv=cv), Opened.of(estimator, data)
     rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = replace(fit_fixed_size(rows, task, settings.after(metric), callback), metric=metric)
-    estimator._publish(fit, given.namespace_of)
+    estimator._publish(fit, given.native)
     return estimator
-
-
-def _with_validation(data: Scan, settings: FixedSettings) -> tuple[Scan, FixedSettings]:
-    """Return the rows of a scan, and the folds that its own column or another scan defines."""
-    cv = settings.cv
-    if isinstance(cv, Scan):
-        held_out = PositionHoldout(rows=(data.n_rows, data.n_rows + cv.n_rows))
-        return data.joined(cv), replace(settings, cv=held_out)
-    if not isinstance(cv, str) or cv == "loo":
-        return data, settings
-    if cv not in data.feature_names:
-        raise InvalidInputError(
-            f"cv={cv!r} is not a column: the scan has {', '.join(data.feature_names[:8])}, ..."
-        )
-    column = replace(data, reader=data.reader.choose((cv,), {}), has_target=False)
-    numbers = np.concatenate([plain_features(block)[:, 0] for block in column.blocks()])
-    if np.any(numbers != np.round(numbers)) or numbers.max() < 0:
-        raise InvalidInputError(
-            f"cv={cv!r} is not a column of folds: give whole numbers from 0 on, -1 for rows that "
-            "are always trained on."
-        )
-    rest = tuple(name for name in data.feature_names if name != cv)
-    split = PredefinedSplit(numbers.astype(np.intp))
-    return replace(data, reader=data.reader.choose(rest, {})), replace(settings, cv=split)
 
 
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()

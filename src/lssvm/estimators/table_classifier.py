@@ -15,16 +15,10 @@ from sklearn.utils.validation import column_or_1d
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
-from lssvm.estimators.table_model import TableModel, share_documentation
+from lssvm.data.dataset import Dataset
+from lssvm.data.sampling import Sample
+from lssvm.estimators.table_model import TableModel, share_documentation, weights
 from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide
-from lssvm.estimators.table_source import (
-    LargeTable,
-    TableSource,
-    chosen_rows,
-    draw_sample,
-    open_table,
-    weight_of,
-)
 from lssvm.fitting import Problem, TableContext, TableFit
 from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
@@ -95,14 +89,11 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         -------
         LSSVMClassifier
         """
-        opened = open_table(X, y, sample_weight, groups)
-        if not isinstance(opened, tuple):
-            return self._fit_many(opened)
-        X, y, weight = opened
-        if y is None:
-            raise InvalidInputError(
-                "requires y to be passed, but the target y is None: give one class per row."
-            )
+        data, drawn = self._open(X, y, sample_weight, groups, classes=True)
+        if drawn is not None:
+            return self._fit_many(data, drawn)
+        rows = data.read()
+        X, y, weight = rows.table, rows.target, weights(rows)
         y = _labels(y)
         check_classification_targets(y)
         if len(y) != len(weight):
@@ -147,20 +138,15 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         """
         return float(super().score(*self._with_targets(X, y, sample_weight)))
 
-    def _fit_many(self, source: TableSource) -> LSSVMClassifier:
+    def _fit_many(self, data: Dataset, drawn: Sample) -> LSSVMClassifier:
         """Fit a table of very many rows: everything by a sample, the parts by all rows."""
-        counts: dict[Any, float] = {}
-        for block in source.blocks():
-            labels, number = np.unique(_labels(block.y)[block.weight > 0], return_counts=True)
-            for label, count in zip(labels.tolist(), number.tolist(), strict=True):
-                counts[label] = counts.get(label, 0.0) + count
-        check_classification_targets(np.array(list(counts)))
-        classes = np.unique(np.array(list(counts)))
+        classes, number = drawn.classes, drawn.sizes
+        assert classes is not None and number is not None
+        check_classification_targets(classes)
         if len(classes) < 2:
             raise InvalidInputError(
                 f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
             )
-        number = np.array([counts[label] for label in classes.tolist()])
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             factor = number.sum() / (len(classes) * number)
         else:
@@ -172,16 +158,12 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
             labels = _numbers(classes, _labels(y))
             return codes[labels], weight * factor[labels]
 
-        sample = draw_sample(source, self._seed())
-        rows = chosen_rows(source, sample)
-        large = LargeTable(source, sample, encode)
-        y, k = _labels(rows.y), codes.shape[1]
-        Y, weight = encode(y, rows.weight)
-        labels = _numbers(classes, y)
-        table = rows.table
-        unit = np.zeros(k), np.ones(k)
-        scored = rows.weight
-        self._fit_numbers(table, y, Y, labels, weight, None, task, *unit, large, scored)
+        rows, k = drawn.block, codes.shape[1]
+        y, scored = _labels(rows.target), weights(rows)
+        Y, weight = encode(y, scored)
+        labels, unit = _numbers(classes, y), (np.zeros(k), np.ones(k))
+        large = self._all_rows(data, drawn, encode)
+        self._fit_numbers(rows.table, y, Y, labels, weight, None, task, *unit, large, scored)
         return self
 
     def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
@@ -322,7 +304,7 @@ class LSSVMClassifier(ClassifierMixin, TableModel):
         return self
 
     def _change(self, X: Any, y: Any, sample_weight: Any, *, forget: bool) -> None:
-        weight = weight_of(X, sample_weight)
+        X, y, weight = self._with_targets(X, y, sample_weight)
         y = column_or_1d(y)
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):
@@ -346,7 +328,8 @@ def _labels(y: Any) -> AnyArray:
     """Return labels as one column."""
     if y is None:
         raise InvalidInputError(
-            "The scan has no target: name the column to predict with scan(..., target=...)."
+            "requires y to be passed, but the target y is None: give one class per row. A scan has "
+            "no target unless it is named: scan(..., target=...)."
         )
     if not np.asarray(y).size:
         shape = np.asarray(y).shape

@@ -16,18 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
-from lssvm._core.device import find_device
 from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
-from lssvm.data.dataset import as_scan
+from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import observation_weight
-from lssvm.data.preparation import PreparedTable
-from lssvm.data.scanning import Scan
+from lssvm.data.preparation import Learned, PreparedTable
+from lssvm.data.raw import RawBlock, TableRows
+from lssvm.data.sampling import Sample
 from lssvm.estimators.explaining import Groups, Wish, explain_table, joined
-from lssvm.estimators.opening import check_groups
 from lssvm.estimators.table_scoring import ClassScorer, NumberScorer, decide, read_scorer
-from lssvm.estimators.table_source import LargeTable, PreparedRows, ScanSource, chosen_rows
+from lssvm.estimators.validation import check_groups
 from lssvm.explanations import Explanation
 from lssvm.fitting import (
     INPUTS,
@@ -43,6 +42,7 @@ from lssvm.fitting import (
 )
 from lssvm.fitting.compression import Teacher, compress_table
 from lssvm.fitting.input_metric import check_length, read_metric
+from lssvm.fitting.problem import AllRows, Encode
 from lssvm.fitting.record import Resources
 from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table import SMALL
@@ -51,10 +51,15 @@ from lssvm.fitting.table_record import Inputs, Member
 from lssvm.fitting.table_work import Clock
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import mean_outer_product
-from lssvm.local import ClusterParts, DeviceParts, HostParts, PartsEngine, Rows
+from lssvm.local import PartsEngine, Rows
+from lssvm.local.cluster import find_engine
 from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 
+MANY = 400_000
+"""Rows from which on everything but the parts is chosen by a sample."""
+SAMPLE = 100_000
+"""Rows of that sample."""
 _OF_TRIALS = ("rounds", "error", "weight", "seconds", "stage", "warped")
 _LOOKED_INTO = 100  # parts whose gradients the importances are made of
 _FEW_ROWS = 2000  # below them systems are too small for several threads of BLAS
@@ -235,15 +240,26 @@ class TableModel(BaseEstimator):
     def _seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
 
-    def _engine(self, data: Scan | None = None) -> PartsEngine:
+    def _engine(self, data: Dataset | None = None) -> PartsEngine:
         """Return who computes: threads, a device, or the cluster that has the data."""
-        place = find_device(self.device, None, dispatch=False)
-        if place is None and data is not None and data.distributed:
-            return ClusterParts(n_threads(self.n_jobs), getattr(data.reader, "client", None))
-        if place is None:
-            return HostParts(n_threads(self.n_jobs))
         limit = None if self.memory_budget is None else as_bytes(self.memory_budget)
-        return DeviceParts(replace(place, limit=limit))
+        return find_engine(self.device, data, n_threads(self.n_jobs), limit)
+
+    def _open(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, *, classes: bool
+    ) -> tuple[Dataset, Sample | None]:
+        """Open a table; where there are very many rows, also draw a sample of them."""
+        data = open_dataset(X, y, sample_weight, groups)
+        if data.n_rows == 0:
+            raise InvalidInputError("X has 0 sample(s) while a minimum of 1 is required.")
+        if data.n_rows <= MANY or groups is not None or not data.has_target:
+            return data, None
+        return data, data.sample(SAMPLE, seed=self._seed(), classes=classes)
+
+    def _all_rows(self, data: Dataset, drawn: Sample, encode: Encode) -> AllRows:
+        """Return all rows of very many, of which some were drawn."""
+        resources = as_bytes(self.memory_budget), n_threads(self.n_jobs)
+        return AllRows(data, encode, drawn.positions, *resources)
 
     def _fit_numbers(
         self,
@@ -256,7 +272,7 @@ class TableModel(BaseEstimator):
         task: Classes | Numbers,
         shift: FloatArray,
         scale: FloatArray,
-        large: LargeTable | None = None,
+        large: AllRows | None = None,
         scored: FloatArray | None = None,
     ) -> None:
         """Prepare the rows of positive weight, fit, score and publish the record.
@@ -273,11 +289,11 @@ class TableModel(BaseEstimator):
             raise not_usable(
                 "n_prototypes",
                 self.n_prototypes,
-                f"prototypes beside parts need the rows in memory, and {large.source.n_rows:,} are "
+                f"prototypes beside parts need the rows in memory, and {large.n_rows:,} are "
                 "too many: give 'auto' or 0.",
             )
-        if large is not None and isinstance(large.source, ScanSource):
-            ask = replace(ask, engine=self._engine(large.source.scan))
+        if large is not None:
+            ask = replace(ask, engine=self._engine(large.data))
         labels = None
         if groups is not None:
             groups = check_groups(groups, len(Y))
@@ -325,17 +341,10 @@ class TableModel(BaseEstimator):
         problem = problem.divided(each.sum() / observation_weight(problem.n, each)[0])
         scorer = self._scorer(problem, task, shift, scale)
         scorer.check()
-        everything = None
         if large is not None:
-            everything = PreparedRows(
-                large.source,
-                prepared,
-                large.scaled_by(weight_scale),
-                large.sample[used],
-                problem.inputs,
-                as_bytes(self.memory_budget),
-                n_threads(self.n_jobs),
-            )
+            drawn = large.sample[used]
+            learned = {n: Learned.of(prepared[n], X, drawn) for n, X in problem.inputs.items()}
+            large = replace(large, sample=drawn, learned=learned, scale=weight_scale)
 
         def finish(fit: TableFit) -> None:
             context = TableContext(
@@ -346,7 +355,7 @@ class TableModel(BaseEstimator):
                 scale,
                 weight_scale,
                 ask.seed,
-                problem.n if large is None else large.source.n_rows,
+                problem.n if large is None else large.n_rows,
                 _importances(fit, prepared),
             )
             context = self._calibrated(problem, fit, context, scorer, clock)
@@ -356,7 +365,7 @@ class TableModel(BaseEstimator):
             # Leaves share the threads; only an exact model of many rows uses those of BLAS.
             single = n_threads(self.n_jobs) == 1 or not _FEW_ROWS <= problem.n < SMALL
             with one_blas_thread() if single else nullcontext():
-                finish(fit_table(scaled, ask, clock, tell, scorer, everything))
+                finish(fit_table(scaled, ask, clock, tell, scorer, large))
         except Interrupted as interrupted:
             finish(interrupted.fit)
             raise KeyboardInterrupt("The fit was interrupted; its best model is kept.") from None
@@ -430,31 +439,23 @@ class TableModel(BaseEstimator):
         return {name: p.transform(X) for name, p in self.preparations_.items()}
 
     def _blocks(self, X: Any) -> Iterator[Any]:
-        """Yield a table as it is, or the blocks of a scan as tables."""
-        check_is_fitted(self, "record_")
-        data = as_scan(X)
-        if data is None:
-            yield X
-            return
-        for block in self._of_scan(data).blocks():
+        """Yield rows as tables, block by block."""
+        for block in self._columns(X).blocks():
             yield block.table
 
-    def _of_scan(self, data: Scan) -> ScanSource:
-        """Return the columns of a scan that the model was fitted to."""
+    def _columns(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
+        """Return a data set with the columns that the model was fitted to."""
+        check_is_fitted(self, "record_")
         context = self.record_.context
         assert context is not None
         ready = context.any_prepared
-        names = ready.used if context.texts else None
-        return ScanSource(data.select(names, self.n_features_in_, ready.kinds))
+        names, data = ready.used if context.texts else None, open_dataset(X, y, sample_weight)
+        return data.select(names, self.n_features_in_, ready.kinds)
 
     def _with_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Return rows, targets and weights; those of a scan are read."""
-        check_is_fitted(self, "record_")
-        data = as_scan(X, y, sample_weight)
-        if data is None:
-            return X, y, sample_weight
-        rows = chosen_rows(self._of_scan(data), None)
-        return rows.table, rows.y, rows.weight
+        """Return rows, targets and weights."""
+        rows = self._columns(X, y, sample_weight).read()
+        return rows.table, rows.target, weights(rows)
 
     def _outputs(self, X: Any) -> FloatArray:
         """Return the stacked outputs of raw rows, shape (n, k)."""
@@ -648,6 +649,11 @@ class TableModel(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.sparse = True
         return tags
+
+
+def weights(rows: RawBlock | TableRows) -> FloatArray:
+    """Return the weights of rows, shape (n,)."""
+    return np.ones(len(rows)) if rows.weight is None else rows.weight
 
 
 def _one_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -10,16 +10,10 @@ from sklearn.base import RegressorMixin
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError
-from lssvm.estimators.table_model import TableModel, share_documentation
+from lssvm.data.dataset import Dataset
+from lssvm.data.sampling import Sample
+from lssvm.estimators.table_model import TableModel, share_documentation, weights
 from lssvm.estimators.table_scoring import ClassScorer, NumberScorer
-from lssvm.estimators.table_source import (
-    LargeTable,
-    TableSource,
-    chosen_rows,
-    draw_sample,
-    open_table,
-    weight_of,
-)
 from lssvm.fitting import Problem, TableContext, TableFit
 from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
@@ -87,10 +81,11 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         -------
         LSSVMRegressor
         """
-        opened = open_table(X, y, sample_weight, groups)
-        if not isinstance(opened, tuple):
-            return self._fit_many(opened)
-        X, y, weight = opened
+        data, drawn = self._open(X, y, sample_weight, groups, classes=False)
+        if drawn is not None:
+            return self._fit_many(data, drawn)
+        rows = data.read()
+        X, y, weight = rows.table, rows.target, weights(rows)
         targets = self._targets(y, len(weight))
         shift, scale = _units(targets, weight)
         task = Numbers(targets.shape[1], np.asarray(y).ndim == 1)
@@ -116,21 +111,19 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         """
         return float(super().score(*self._with_targets(X, y, sample_weight)))
 
-    def _fit_many(self, source: TableSource) -> LSSVMRegressor:
+    def _fit_many(self, data: Dataset, drawn: Sample) -> LSSVMRegressor:
         """Fit a table of very many rows: everything by a sample, the parts by all rows."""
-        sample = draw_sample(source, self._seed())
-        rows = chosen_rows(source, sample)
-        targets = self._targets(rows.y, len(sample))
-        shift, scale = _units(targets, rows.weight)
+        rows = drawn.block
+        targets = self._targets(rows.target, len(rows))
+        shift, scale = _units(targets, weights(rows))
 
         def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (self._targets(y, len(weight)) - shift) / scale, weight
 
-        large = LargeTable(source, sample, encode)
-        task = Numbers(targets.shape[1], np.asarray(rows.y).ndim == 1)
-        Y, weight = encode(targets, rows.weight)
-        table = rows.table
-        self._fit_numbers(table, targets, Y, None, weight, None, task, shift, scale, large)
+        large = self._all_rows(data, drawn, encode)
+        task = Numbers(targets.shape[1], np.asarray(rows.target).ndim == 1)
+        Y, weight = encode(targets, weights(rows))
+        self._fit_numbers(rows.table, targets, Y, None, weight, None, task, shift, scale, large)
         return self
 
     def _attributes(self, fit: TableFit, context: TableContext) -> dict[str, Any]:
@@ -147,7 +140,8 @@ class LSSVMRegressor(RegressorMixin, TableModel):
     def _targets(self, y: Any, n: int) -> FloatArray:
         if y is None:
             raise InvalidInputError(
-                "requires y to be passed, but the target y is None: give one number per row."
+                "requires y to be passed, but the target y is None: give one number per row. A "
+                "scan has no target unless it is named: scan(..., target=...)."
             )
         if np.iscomplexobj(np.asarray(y)):
             raise InvalidInputError("Complex data not supported: y has to hold real numbers.")
@@ -277,7 +271,7 @@ class LSSVMRegressor(RegressorMixin, TableModel):
         return self
 
     def _change(self, X: Any, y: Any, sample_weight: Any, *, forget: bool) -> None:
-        weight = weight_of(X, sample_weight)
+        X, y, weight = self._with_targets(X, y, sample_weight)
         Y = (self._targets(y, len(weight)) - self.shift_) / self.scale_
         self._update(X, Y, weight, forget=forget)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.blocks import run_stream
+from lssvm.data.dataset import Dataset
 from lssvm.data.folds import are_observations, observation_weight
+from lssvm.data.preparation import Learned
 from lssvm.fitting.table_record import Inputs
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
@@ -129,32 +132,54 @@ class TableBlock:
     start: int
 
 
-class AllRows(Protocol):
-    """All rows of a table, passed over in blocks.
+Encode = Callable[[AnyArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""From targets and weights to (Y, weight)."""
+
+
+@dataclass(frozen=True, eq=False)
+class AllRows:
+    """All rows of a table of very many, prepared block by block.
 
     Attributes
     ----------
-    n_rows : int
+    data : Dataset
+    encode : callable
+        From targets and weights to (Y, weight).
     sample : int array of shape (m,)
         Positions of the rows that everything else is chosen by, ascending.
-    budget : int
-        Bytes of memory.
+    budget, threads : int
+        Bytes of memory and threads that may be used.
+    learned : mapping from inputs to Learned
+        How the columns are prepared.
+    scale : float
+        What weights are divided by.
     """
+
+    data: Dataset
+    encode: Encode
+    sample: IntArray
+    budget: int
+    threads: int
+    learned: Mapping[Inputs, Learned] = field(default_factory=dict)
+    scale: float = 1.0
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-
-    @property
-    def sample(self) -> IntArray:
-        """Positions of the rows of the sample."""
-
-    @property
-    def budget(self) -> int:
-        """Bytes of memory that may be used."""
+        return self.data.n_rows
 
     def blocks(self, inputs: Sequence[Inputs]) -> Iterator[TableBlock]:
         """Yield all rows in order with the inputs that are asked for."""
+
+        def work(block: Any) -> TableBlock:
+            at = np.arange(block.start, block.start + len(block))
+            X = {name: self.learned[name].transform(block, at) for name in inputs}
+            weight = np.ones(len(block)) if block.weight is None else block.weight
+            assert block.target is not None
+            Y, weight = self.encode(block.target, weight)
+            return TableBlock(X, Y, weight / self.scale, block.start)
+
+        return run_stream(work, self.data.blocks(), self.threads)
 
 
 def subset(problem: Problem, rows: IntArray) -> Problem:

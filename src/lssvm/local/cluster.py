@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lssvm._core.blocks import one_blas_thread
+from lssvm._core.device import find_device
 from lssvm.data.cluster import Part, map_in_order
-from lssvm.local.engine import HostParts, LeafTask
+from lssvm.local.device import DeviceParts
+from lssvm.local.engine import HostParts, LeafTask, PartsEngine
 from lssvm.local.leaf import Leaf, fit_leaf
 
 
@@ -66,3 +68,25 @@ def _fit(part: Part) -> Leaf:
     kind = {"draft": draft, "held_out": held_out}
     with one_blas_thread():
         return fit_leaf(task.rows, task.distance, task.start, tries=tries, **kind)
+
+
+def find_engine(name: Any, data: Any, threads: int, limit: int | None) -> PartsEngine:
+    """Return who computes parts: threads, a device, or the cluster that has the data.
+
+    Parameters
+    ----------
+    name : str, torch.device or None
+        As the parameter ``device`` of an estimator names it.
+    data : Dataset or None
+        Rows that the parts are made of, where these are not in memory.
+    threads : int
+        Of this machine.
+    limit : int or None
+        Bytes that may be used on a device.
+    """
+    place = find_device(name, None, dispatch=False)
+    if place is not None:
+        return DeviceParts(replace(place, limit=limit))
+    if data is not None and data.distributed:
+        return ClusterParts(threads, data.client)
+    return HostParts(threads)

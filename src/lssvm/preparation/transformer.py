@@ -22,6 +22,7 @@ from lssvm.data.preparation import (
     PreparedTable,
     learn,
 )
+from lssvm.data.raw import TableRows
 
 METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")
@@ -197,7 +198,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         array of shape (n, d)
         """
         table, learned = self._learn(X, y, sample_weight, groups)
-        return learned.transform(table, learned.positions)
+        return learned.transform(TableRows(table), learned.positions)
 
     def transform(self, X: Any) -> FloatArray:
         """Convert rows into features.
