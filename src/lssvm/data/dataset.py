@@ -86,8 +86,8 @@ class Arrays:
         return on_host(self.X), on_host(self.y), on_host(self.sample_weight)
 
     def read(self) -> TableRows:
-        """Return all rows."""
-        return TableRows(self.table, self.target, self.weight)
+        """Return all rows, with targets as they were given."""
+        return TableRows(self.table, on_host(self.y), self.weight)
 
     def blocks(self) -> Iterator[TableRows]:
         """Yield all rows in order, in the blocks in which a scan has them."""
