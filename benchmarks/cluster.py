@@ -23,7 +23,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 from lssvm import scan
-from lssvm.backends.rows import Blocks, ScanRows
+from lssvm.backends.rows import ScanRows
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds
 
@@ -43,7 +43,7 @@ def encode(block: Any) -> tuple[Any, Any]:
 
 def timed_pass(data: Any, Z: Any, repeats: int) -> tuple[float, Any]:
     """Return the shortest time of a pass on one thread (per worker), and the moments."""
-    rows = ScanRows(Blocks(data, None, encode, 1), budget=2**33)
+    rows = ScanRows(data, None, encode, 1, budget=2**33)
     kernel, times = RBF(1.0 / FEATURES), list[float]()
     for _ in range(repeats):
         began = time.perf_counter()

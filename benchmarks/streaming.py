@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ import pyarrow.parquet as pq
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
-from lssvm.backends.rows import Blocks, ScanRows
+from lssvm.backends.rows import ScanRows
 from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
 from lssvm.data.preparation import PreparationSettings, learn
@@ -105,9 +106,9 @@ def throughput_case(
     def encode(block: Any) -> tuple[Any, Any]:
         return block.target[:, None].astype(float), np.zeros(len(block), dtype=np.intp)
 
-    blocks = Blocks(data, ready, encode, 1)
-    rows = ScanRows(blocks, threads=threads)
-    pieces = list(blocks.pieces())
+    ready = replace(ready, positions=drawn.positions)
+    rows = ScanRows(data, ready, encode, 1, threads=threads)
+    pieces = list(rows.pieces())
     X = np.concatenate([piece.X for piece in pieces])
     Y = np.concatenate([piece.Y for piece in pieces])
     del pieces

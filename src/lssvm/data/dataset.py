@@ -54,8 +54,13 @@ class Arrays:
 
     @property
     def target(self) -> AnyArray | None:
-        """The targets in main memory."""
-        return None if self.y is None else np.asarray(on_host(self.y))
+        """The targets in main memory, one for each row."""
+        y = None if self.y is None else np.asarray(on_host(self.y))
+        if y is not None and (y.ndim not in (1, 2) or len(y) != self.n_rows):
+            raise InvalidInputError(
+                f"y has shape {y.shape} but X has {self.n_rows} rows: give one target per row."
+            )
+        return y
 
     @cached_property
     def weight(self) -> FloatArray | None:

@@ -35,9 +35,8 @@ from lssvm._core.device import on_host
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState
-from lssvm.backends.device import find_backend
-from lssvm.backends.host import Backend
-from lssvm.backends.rows import Blocks, Rows, ScanRows, Training, number_targets
+from lssvm.backends.device import Backend, find_backend
+from lssvm.backends.rows import Rows, ScanRows, Training, number_targets
 from lssvm.codes import Coding, make_code
 from lssvm.data.arrow import write_table
 from lssvm.data.dataset import Arrays, Dataset, open_dataset
@@ -274,21 +273,25 @@ class Opened:
 
     def rows(self, callback: Listener, classes: Any) -> tuple[Training, Task, Metric]:
         """Return the rows of a new fit after their metric, what y means, and the metric."""
-        estimator, data = self.estimator, self.data
-        drawn = learned = counts = None
-        if isinstance(data, Arrays):
-            rows, task = self.in_memory(**self._options(classes=classes))
-        else:
-            drawn = self._first_pass(data)
-            learned, counts = _learned(estimator, data, drawn), drawn.counts
-            rows, task = _rows_of_sample(estimator, drawn, learned, classes)
-        rows, task, metric = _mapped_and_coded(estimator, rows, task, counts)
-        if drawn is None or drawn.complete:
+        if not isinstance(self.data, Arrays):
+            return self._rows_of_scan(self.data, callback, classes)
+        rows, task = self.in_memory(**self._options(classes=classes))
+        rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
+        return self._placed(rows, metric), task, metric
+
+    def _rows_of_scan(
+        self, data: Scan, callback: Listener, classes: Any
+    ) -> tuple[Training, Task, Metric]:
+        """Return a sample where it is all there is, else rows that are read in blocks."""
+        estimator, drawn = self.estimator, self._first_pass(data)
+        learned = _learned(estimator, data, drawn)
+        rows, task = _rows_of_sample(estimator, drawn, learned, classes)
+        rows, task, metric = _mapped_and_coded(estimator, rows, task, drawn.counts)
+        if drawn.complete:
             return self._placed(rows, metric), task, metric
-        assert isinstance(data, Scan)
-        use = {"on_event": callback.on_event, "metric": metric}
-        blocks, table = Blocks.of(task, data, learned, counts, rows.centre, **use)
-        return ScanRows(blocks, drawn.n_rows, rows, table, rows.budget, rows.threads), task, metric
+        use = {"on_event": callback.on_event, "metric": metric, "sample": rows}
+        use |= {"n_rows": drawn.n_rows, "budget": rows.budget, "threads": rows.threads}
+        return ScanRows.of(task, data, learned, drawn.counts, rows.centre, **use), task, metric
 
     def further_rows(self, task: Task, callback: Listener, centre: FloatArray | None) -> Training:
         """Return rows that are added or removed, prepared as those of the fit were."""
@@ -300,10 +303,11 @@ class Opened:
         self.backend.check_data(data, added=True)
         ready, none = self.preparation, np.empty(0, dtype=np.intp)
         learned = None if ready is None else Learned(ready, {}, none)
-        data = _with_target(self._columns_of_model())
         use = {"on_event": callback.on_event, "metric": metric}
-        blocks, _ = Blocks.of(task, data, learned, None, centre, **use)
-        return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
+        use |= {"budget": as_bytes(estimator.memory_budget)}
+        return ScanRows.of(
+            task, _with_target(self._columns_of_model()), learned, None, centre, **use
+        )
 
     def _options(self, classes: Any = None, centre: FloatArray | None = None) -> dict[str, Any]:
         """Return how a fixed-size model reads arrays."""
@@ -586,7 +590,7 @@ class Inputs:
     def _job(self, fit: Fit, work: Callable[..., Any]) -> Callable[[Dataset], Any]:
         """Return what is done with the data or with one part of it; it may travel to a worker."""
         _, threads = self.data.resources(self.backend.budget, self.backend.threads)
-        backend = replace(self.backend, threads=threads)  # type: ignore[type-var]
+        backend = replace(self.backend, threads=threads)
         return partial(_on_part, stripped(fit), self.preparation, backend, work)
 
 
@@ -600,7 +604,7 @@ def _on_part(
     """Apply ``work`` to blocks of rows with their outputs (b, k), computed on all threads."""
 
     def outputs(block: Any, threads: int) -> tuple[Any, FloatArray]:
-        own: Backend = replace(backend, threads=threads)  # type: ignore[type-var]
+        own = replace(backend, threads=threads)
         X = fit.metric.map_rows(block.features(preparation))
         out = np.empty((int(X.shape[0]), fit.coef.shape[1]), fit.coef.dtype)
         for columns, kernel, coef, intercept in fit.expansions():

@@ -14,10 +14,10 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import Scan
-from lssvm.data.columns import read_table
+from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import hash_rows
 from lssvm.data.preparation import PreparedTable
-from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
+from lssvm.data.raw import RawBlock, Schema, TextColumn, plain_features
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import TableFit
@@ -207,7 +207,7 @@ class SampledRows:
     block : RawBlock
         Rows of positive weight, with targets.
     n_rows : int
-        Rows there are, of which ``block`` holds all or a uniform sample.
+        Rows of positive weight, of which ``block`` holds all or a uniform sample.
     positions : int array
         Where the rows stand among all rows.
     target : tuple of str
@@ -254,8 +254,7 @@ class SampledRows:
         One pass over the data, one more to count the rows of files. Memory of the sample.
         """
         if isinstance(data, tuple) and len(data) == 2:
-            block = _from_pair(*data)
-            return cls._of(_sample([block], len(block), limit, seed), len(block), estimator)
+            return cls._of(open_dataset(*data), limit, seed, estimator)
         if not isinstance(data, Scan):
             raise InvalidInputError(
                 f"The rows of a report came as {type(data).__name__}: give lssvm.scan(...) with a "
@@ -266,8 +265,7 @@ class SampledRows:
                 "The rows of a report have no target: give scan(..., target=...)."
             )
         data = data.select(*columns_of(estimator))
-        n = data.n_rows
-        rows = cls._of(_sample(data.blocks(), n, limit, seed), n, estimator)
+        rows = cls._of(data, limit, seed, estimator)
         reader = innermost_reader(data)
         known = vars(reader)
         target, files = known.get("target"), known.get("files", ())
@@ -275,19 +273,13 @@ class SampledRows:
         return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
     @classmethod
-    def _of(cls, sampled: tuple[RawBlock, IntArray], n: int, estimator: Estimator) -> Self:
-        block, positions = sampled
-        ready = preparation_of(estimator)
-        if ready is not None:  # text that was dates in training
-            typed = RawBlock.of_table(ready.with_dates(block.table))
-            block = replace(block, schema=typed.schema, numbers=typed.numbers, texts=typed.texts)
-        check_rows(block)
-        if block.weight is not None:
-            used = np.flatnonzero(block.weight > 0)
-            block, positions = block.take(used), positions[used]
-        if len(block) == 0:
-            raise InvalidInputError("The rows of a report are empty, or have no weight.")
-        return cls(block, n, positions)
+    def _of(cls, data: Dataset, limit: int, seed: int, estimator: Estimator) -> Self:
+        """Draw rows of a data set; text that was dates in training is read as dates."""
+        drawn, ready = data.sample(limit, seed=seed), preparation_of(estimator)
+        rows, table = drawn.block, drawn.block.table
+        block = RawBlock.of_table(table if ready is None else ready.with_dates(table))
+        block = replace(block, target=rows.target, weight=rows.weight)
+        return cls(block, drawn.n_rows, drawn.positions)
 
     def __len__(self) -> int:
         return len(self.block)
@@ -414,31 +406,6 @@ def innermost_reader(data: Scan) -> Any:
     while isinstance(reader, SplitReader):
         reader = reader.reader
     return reader
-
-
-def _from_pair(X: Any, y: Any) -> RawBlock:
-    block, target = RawBlock.of_table(read_table(X)), np.asarray(y)
-    if target.ndim not in (1, 2) or len(target) != len(block):
-        raise InvalidInputError(
-            f"y has shape {target.shape} but X has {len(block)} rows: give one target per row."
-        )
-    return replace(block, target=target)
-
-
-def _sample(blocks: Any, n: int, limit: int, seed: int) -> tuple[RawBlock, IntArray]:
-    """Return at most ``limit`` of n rows, and their positions."""
-    if n <= limit:
-        whole = RawBlock.join(list(blocks))
-        return whole, np.arange(len(whole))
-    positions = np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
-    parts, start = [], 0
-    for block in blocks:
-        first, last = np.searchsorted(positions, (start, start + len(block)))
-        if last > first:
-            check_rows(block)
-            parts.append(block.take(positions[first:last] - start))
-        start += len(block)
-    return RawBlock.join(parts), positions
 
 
 @dataclass(eq=False)
