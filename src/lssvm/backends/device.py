@@ -700,4 +700,4 @@ def find_backend(
         Memory of the host in bytes, and its threads.
     """
     place = find_device(name, X, dispatch=dispatch and X is not None)
-    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit), threads)
+    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.fitting.problem import Problem, sample_rows
+from lssvm.fitting.problem import Problem
 from lssvm.fitting.table_record import INPUTS, Configuration, Inputs
 from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
@@ -28,7 +28,7 @@ def screen(work: Work) -> list[Candidate]:
     size = settings.screened
     if clock.limit is not None:
         size = min(size, int(100 + 60 * clock.limit))
-    chosen = sample_rows(problem, min(size, problem.n), work.random("screening"))
+    chosen = problem.sample(min(size, problem.n), work.random("screening"))
     sets = distinct(problem, settings.configurations)
     begin = clock.now()
     squares: dict[Inputs, FloatArray] = {}
