@@ -23,7 +23,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 from lssvm import scan
-from lssvm.backends.rows import Blocks, ScanRows
+from lssvm.backends.rows import ScanRows
 from lssvm.kernels import RBF
 from lssvm.tuning import PositionFolds
 
@@ -43,7 +43,7 @@ def encode(block: Any) -> tuple[Any, Any]:
 
 def timed_pass(data: Any, Z: Any, repeats: int) -> tuple[float, Any]:
     """Return the shortest time of a pass on one thread (per worker), and the moments."""
-    rows = ScanRows(Blocks(data, None, encode, 1), budget=2**33)
+    rows = ScanRows(data, None, encode, 1, budget=2**33)
     kernel, times = RBF(1.0 / FEATURES), list[float]()
     for _ in range(repeats):
         began = time.perf_counter()
@@ -60,7 +60,7 @@ def sent(client: Client) -> int:
 def case(n: int, workers: int, prototypes: int, repeats: int) -> dict[str, Any]:
     X, y = make_rows(n)
     Z = X[:prototypes].copy()
-    alone, expected = timed_pass(scan(X, target=y, standardise=False), Z, repeats)
+    alone, expected = timed_pass(scan(X, target=y, prepare=False), Z, repeats)
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         shared = client.scatter([X[i : i + CHUNK] for i in range(0, n, CHUNK)])
@@ -76,7 +76,7 @@ def case(n: int, workers: int, prototypes: int, repeats: int) -> dict[str, Any]:
             )
         )
         wait([rows, goals])
-        data = scan(rows, target=goals, standardise=False)
+        data = scan(rows, target=goals, prepare=False)
         timed_pass(data, Z, 1)  # the workers import the library
         before = sent(client)
         seconds, found = timed_pass(data, Z, repeats)

@@ -157,7 +157,7 @@ def cases(path: Path) -> Iterator[tuple[str, Any]]:
     facts = {"task": "regression" if regression else "classification"}
     if not regression:
         facts["classes"] = int(y.iloc[chosen].nunique())
-    learned = scan(X.iloc[chosen].assign(target=y.iloc[chosen]), target="target", missing="impute")
+    learned = scan(X.iloc[chosen].assign(target=y.iloc[chosen]), target="target")
     model = fixed(PROTOTYPES, gamma="scale", cv=5, random_state=0, n_jobs=1)
     fitted: list[Any] = []
 

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ import pyarrow.parquet as pq
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
-from lssvm.backends.rows import Blocks, ScanRows
+from lssvm.backends.rows import ScanRows
 from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
-from lssvm.data.prepare import survey
+from lssvm.data.preparation import PreparationSettings, learn
 from lssvm.kernels import RBF
 from lssvm.solvers.moments import accumulate, make_cells
 from lssvm.tuning import PositionFolds
@@ -98,14 +99,16 @@ def throughput_case(
 ) -> dict[str, Any]:
     """Time the moments of ten folds, from Parquet and from arrays in memory."""
     data = scan(folder, target="y")
-    ready = survey(data, 1000).preparation
+    drawn = data.sample(1000)
+    settings = PreparationSettings(target="classes")
+    ready = learn(drawn.block.table, drawn.block.target, None, None, settings)
 
     def encode(block: Any) -> tuple[Any, Any]:
         return block.target[:, None].astype(float), np.zeros(len(block), dtype=np.intp)
 
-    blocks = Blocks(data, ready, encode, 1)
-    rows = ScanRows(blocks, threads=threads)
-    pieces = list(blocks.pieces())
+    ready = replace(ready, positions=drawn.positions)
+    rows = ScanRows(data, ready, encode, 1, threads=threads)
+    pieces = list(rows.pieces())
     X = np.concatenate([piece.X for piece in pieces])
     Y = np.concatenate([piece.Y for piece in pieces])
     del pieces
@@ -145,7 +148,7 @@ def tuning_case(n: int, prototypes: int, threads: int) -> dict[str, Any]:
         model = FixedSizeLSSVC(selection=X[:prototypes], n_jobs=threads, random_state=0)
         start = time.perf_counter()
         if name == "stream":
-            model.fit(scan(X[:n], target=y[:n], standardise=False))
+            model.fit(scan(X[:n], target=y[:n], prepare=False))
         else:
             model.set_params(cv=PositionFolds(10, model_seed(model))).fit(*train)
         found[name] = {
@@ -170,7 +173,7 @@ def sets_case(folder: Path, prototypes: int, threads: int) -> list[dict[str, Any
         scan_opening.SAMPLE_ROWS = n // 8
         model = FixedSizeLSSVC(prototypes, selection="renyi", n_jobs=threads, random_state=0)
         start = time.perf_counter()
-        model.fit(scan(train, target="target", missing="impute"))
+        model.fit(scan(train, target="target"))
         middle = time.perf_counter()
         ready = model.preparation_
         full = FixedSizeLSSVC(selection=model.prototypes_, n_jobs=threads, random_state=0)

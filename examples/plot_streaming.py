@@ -4,7 +4,8 @@ A file that is read in blocks
 
 The fixed-size model needs only sums over its rows, so it can be tuned and fitted on files that do
 not fit in memory. Here three files of different length are written, with a column of text among
-the numbers, and scanned: rows are read in blocks, prepared (standardised, one-hot), and discarded.
+the numbers, and scanned: rows are read in blocks, prepared (numbers are standardised, text becomes
+indicators), and discarded.
 
 The picture shows the cross-validated accuracy along the path of C on all rows, at the best values
 of gamma on a sample of the rows.

@@ -55,11 +55,12 @@ def test_train_evaluate_predict_export_and_run(tmp_path, target):
 
 def test_info_says_what_a_file_holds(here):
     facts = good("info", "classes.lssvm", "--json").json
-    assert facts["columns"] == {"age": "number", "job": "text", "pay": "number", "kids": "number"}
+    kinds = {"age": "number", "job": "category", "pay": "number", "kids": "number"}
+    assert facts["columns"] == kinds
     assert facts["classes"] == ["high", "low"] and facts["support_vectors"] == 25
     assert facts["bytes"] == (here / "classes.lssvm").stat().st_size
     said = good("info", "classes.lssvm").out
-    assert "job (text)" in said and "test accuracy" in said
+    assert "job (category)" in said and "test accuracy" in said
 
 
 def test_reduce_shows_the_trade_off_and_writes_a_smaller_model(here):
@@ -302,10 +303,10 @@ def test_the_code_of_a_report_gives_the_same_rows_model_and_figures(
     exec(compile(code, "report", "exec"), made)
     for key in ("figures", "data", "comparison", "columns"):
         assert _section(tmp_path / "report.html", key) == _section(tmp_path / "first.html", key)
-    X = scan("other.csv", columns=list(made["columns"]), missing="impute")
+    X = scan("other.csv", columns=list(made["columns"]))
     saved = package.load("m.lssvm")
     block = next(X.blocks())
-    given = [as_given(model, block, X.schema) for model in (saved, made["model"])]
+    given = [as_given(model, block) for model in (saved, made["model"])]
     np.testing.assert_array_equal(saved.predict(given[0]), made["model"].predict(given[1]))
 
 

@@ -7,6 +7,7 @@ from tests.cli.running import lssvm
 
 import lssvm as package
 from lssvm._core.progress import listening
+from lssvm.data import Scan
 
 TRAIN = ("train", "data.csv", "-t", "income", "--drop", "value", "--prototypes", "20", "--cv", "3")
 
@@ -63,15 +64,13 @@ def test_after_the_search_the_model_is_solved_unless_asked_twice(here, monkeypat
 
 
 def test_before_there_is_a_model_nothing_is_written(here, monkeypatch):
-    import lssvm.estimators.opening as module
+    real = Scan.sample
 
-    real = module.survey
-
-    def survey(*arguments, **options):
+    def sample(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(module, "survey", survey)
+    monkeypatch.setattr(Scan, "sample", sample)
     before = sorted(here.iterdir())
     answer = lssvm(*TRAIN, "-o", "new.lssvm")
     assert answer.code == 130

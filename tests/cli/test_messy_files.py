@@ -93,7 +93,8 @@ def test_codes_keep_their_zeros(tmp_path):
     from lssvm import load
 
     ready = load(tmp_path / "m.lssvm").preparation_
-    assert ready.categories[ready.schema.texts.index("code")] == ("007", "012", "120")
+    (code,) = (column for column in ready.columns if column.name == "code")
+    assert code.encoding.levels == ("007", "012", "120")
     rows = "".join(f"{i},{i % 7},{('007', '12')[i % 2]}\n" for i in range(120))
     (tmp_path / "d.csv").write_text("a,b,y\n" + rows)
     words = ("train", tmp_path / "d.csv", "-t", "y", *FIXED, "-o", tmp_path / "y.lssvm", "--json")

@@ -24,7 +24,7 @@ def test_classes_and_probabilities_are_those_of_the_model(here):
     write_csv(here / "new.csv", NEW)
     found = table(good("predict", "classes.lssvm", "new.csv", "--proba").out)
     model = package.load("classes.lssvm")
-    rows = scan("new.csv", columns=["age", "job", "pay", "kids"], missing="impute")
+    rows = scan("new.csv", columns=["age", "job", "pay", "kids"])
     assert [row["prediction"] for row in found] == model.predict(rows).tolist()
     p = np.array([[float(row["p_high"]), float(row["p_low"])] for row in found])
     np.testing.assert_allclose(p, model.predict_proba(rows))
@@ -80,7 +80,7 @@ def test_a_file_is_read_with_the_types_of_the_training(tmp_path):
     data = write_csv(tmp_path / "d.csv", rows)
     good("train", data, "-t", "y", "-o", tmp_path / "m.lssvm", *QUICK)
     model = package.load(tmp_path / "m.lssvm")
-    assert model.preparation_.schema.kinds == ("text", "number")
+    assert tuple(model.preparation_.kinds.values()) == ("text", "number")
     for code, n in (("7", "1"), ("", "1"), ("new", ""), ("8", "1.5")):
         answer = good("predict", tmp_path / "m.lssvm", "-", stdin=f"n,code\n{n},{code}\n".encode())
         features = {"code": np.array([code or None], dtype=object), "n": [float(n or "nan")]}
@@ -224,7 +224,7 @@ def test_the_report_and_the_command_line_say_the_same_of_weighted_rows(here, nam
     said = good("evaluate", f"{name}.lssvm", "new.csv", "--weight", "w", "--json").json
     columns = ["age", "job", "pay", "kids"]
     target = "income" if name == "classes" else "value"
-    rows = scan("new.csv", target, columns=columns, weight="w", missing="impute")
+    rows = scan("new.csv", target, columns=columns, weight="w")
     model = package.load(f"{name}.lssvm")
     figures = write_report(model, here / "r.html", train=rows, test=rows)["metrics"]
     shared = set(figures) & set(said)

@@ -18,7 +18,7 @@ from tests.contracts.cases import Case
 from tests.contracts.inputs import Rows, rows
 
 from lssvm import load, save, scan
-from lssvm.estimators import table_source
+from lssvm.estimators import table_fit
 
 FLOOR = 1e-3  # of the scale that numbers are compared by: an intercept may be next to nothing
 _LONG = 16  # arrays of more entries are summarised
@@ -46,14 +46,14 @@ def scheduler(engine: str) -> Iterator[None]:
 @contextmanager
 def limit_of_tables(many: int | None) -> Iterator[None]:
     """Let tables of so many rows be fitted by a sample; the one name here that is not public."""
-    before = {name: getattr(table_source, name) for name in ("MANY", "SAMPLE")}
+    before = {name: getattr(table_fit, name) for name in ("MANY", "SAMPLE")}
     if many is not None:
-        table_source.MANY, table_source.SAMPLE = many, many - 100
+        table_fit.MANY, table_fit.SAMPLE = many, many - 100
     try:
         yield
     finally:
         for name, value in before.items():
-            setattr(table_source, name, value)
+            setattr(table_fit, name, value)
 
 
 def as_given(engine: str, array: Any) -> Any:
@@ -80,10 +80,10 @@ def learn(model: Any, method: str, engine: str, X: Any, y: Any, weight: Any) -> 
     if hasattr(X, "columns"):  # a data frame, whose columns are prepared
         named = X.assign(target=y) if weight is None else X.assign(target=y, weight=weight)
         role = {} if weight is None else {"weight": "weight"}
-        return getattr(model, method)(scan(named, target="target", missing="impute", **role))
+        return getattr(model, method)(scan(named, target="target", **role))
     given = [as_given(engine, array) for array in (X, y, weight)]
     if engine == "scan":
-        return getattr(model, method)(scan(X, target=y, weight=weight, standardise=False))
+        return getattr(model, method)(scan(X, target=y, weight=weight, prepare=False))
     if weight is None:
         return getattr(model, method)(given[0], given[1])
     return getattr(model, method)(given[0], given[1], sample_weight=given[2])
@@ -97,7 +97,7 @@ def learn_table(case: Case, model: Any, method: str, engine: str, part: slice) -
     if engine == "scan" and hasattr(X, "columns"):
         named = X.assign(target=y) if weight is None else X.assign(target=y, weight=weight)
         role = {} if weight is None else {"weight": "weight"}
-        return learning(scan(named, target="target", missing="impute", **role))
+        return learning(scan(named, target="target", **role))
     if engine == "scan":
         return learning(scan(X, target=y, weight=weight))
     roles = {} if weight is None else {"sample_weight": weight}

@@ -84,7 +84,7 @@ def test_rows_read_in_blocks_give_the_model_of_the_array(name, weighted):
     options = {"selection": data.X[::450], "gamma": 0.4, "n_jobs": 1, **options}
     held = kind(cv=PositionFolds(2), **options).fit(data.X, data.y, weight)
     blocks = kind(cv=2, memory_budget=5_700_000, **options)
-    blocks.fit(scan(data.X, target=data.y, weight=weight, standardise=False))
+    blocks.fit(scan(data.X, target=data.y, weight=weight, prepare=False))
     np.testing.assert_allclose(blocks.C_, held.C_, rtol=1e-9)
     np.testing.assert_allclose(blocks.best_score_, held.best_score_, rtol=1e-9)
     check_same(blocks, held, data.new, 1e-9)

@@ -157,7 +157,7 @@ def test_reweighting_ends_alike_wherever_rows_are(C):
     blocks = FixedSizeLSSVR(**options, memory_budget=5_700_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
-        blocks.fit(scan(data.X, target=y, standardise=False))
+        blocks.fit(scan(data.X, target=y, prepare=False))
     assert abs(held.n_iter_ - blocks.n_iter_) <= 2
 
 

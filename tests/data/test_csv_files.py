@@ -35,7 +35,7 @@ def test_another_delimiter(write):
 def test_texts_that_mean_missing(write):
     path = write("a,b\n1,x\nk.A.,?\n3,y\n")
     assert scan(path).schema.kinds == ("text", "text")
-    data = scan(path, missing="impute", csv=CsvOptions(null_values=("k.A.",)))
+    data = scan(path, csv=CsvOptions(null_values=("k.A.",)))
     block = whole(data)
     assert data.schema.kinds == ("number", "text")
     np.testing.assert_array_equal(block.numbers[:, 0], [1.0, np.nan, 3.0])
@@ -53,16 +53,16 @@ def test_types_that_are_said(write):
 
 def test_a_column_whose_first_megabyte_is_empty_can_hold_numbers(write):
     lines = ["a,b"] + [f",{i}" for i in range(200_000)] + ["7.5,1"]
-    data = scan(write("\n".join(lines) + "\n"), missing="impute")
+    data = scan(write("\n".join(lines) + "\n"))
     last = list(data.blocks())[-1]
     assert last.numbers[-1, 0] == 7.5
 
 
 def test_a_model_reads_new_files_with_the_types_of_its_training(write):
-    rows = "\n".join(f"{'x1'[i % 2]},{i},{'ab'[i % 2]}" for i in range(60))
+    rows = "\n".join(f"{'x1'[i % 2]},{i / 10},{'ab'[i % 2]}" for i in range(60))
     path = write("code,n,y\n" + rows + "\n")
-    model = FixedSizeLSSVC(20, C=10.0, gamma=0.5).fit(scan(path, "y", missing="impute"))
-    assert model.preparation_.schema.kinds == ("text", "number")
+    model = FixedSizeLSSVC(20, C=10.0, gamma=0.5).fit(scan(path, "y"))
+    assert model.preparation_.kinds == {"code": "text", "n": "number"}
     new = write("code,n\n1,5\n1,6\n,7\n", "new.csv")
     assert scan(new).schema.kinds == ("number", "number")
     assert model.predict(scan(new)).shape == (3,)

@@ -18,8 +18,8 @@ from lssvm.data.cluster import (
     map_reduce,
     task_resources,
 )
-from lssvm.data.dataset import as_scan
-from lssvm.data.prepare import survey
+from lssvm.data.dataset import open_dataset
+from lssvm.data.preparation import PreparationSettings, learn
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -94,7 +94,7 @@ def test_a_task_gets_its_share_of_the_worker(monkeypatch):
 def test_an_array_is_read_as_the_plain_one():
     y = np.arange(N)
     data = scan(da.from_array(X, chunks=(170, 2)), target=da.from_array(y, chunks=300))
-    assert data.n_rows == N and data.distributed and not data.named and as_scan(data) is data
+    assert data.n_rows == N and data.distributed and not data.named and open_dataset(data) is data
     numbers, target = rows_of(data)
     np.testing.assert_array_equal(numbers, X)
     np.testing.assert_array_equal(target, y)
@@ -107,39 +107,40 @@ def test_unknown_and_empty_partitions_are_counted():
     rows = da.from_array(X, chunks=(100, 3))
     kept = rows[rows[:, 0] > 1.5]
     assert np.isnan(kept.chunks[0][0])
-    data = as_scan(kept, kept[:, 1])
+    data = open_dataset(kept, kept[:, 1])
     assert data.n_rows == np.count_nonzero(X[:, 0] > 1.5)
     np.testing.assert_array_equal(rows_of(data)[0], X[X[:, 0] > 1.5])
     fewer = rows.rechunk((200, 3))
     with pytest.raises(InvalidInputError, match="10 chunks but X has 5"):
-        as_scan(fewer[fewer[:, 0] > 1.5], kept[:, 1])
-    none = as_scan(rows[rows[:, 0] > 99.0], rows[rows[:, 0] > 99.0][:, 1])
+        open_dataset(fewer[fewer[:, 0] > 1.5], kept[:, 1])
+    none = open_dataset(rows[rows[:, 0] > 99.0], rows[rows[:, 0] > 99.0][:, 1])
     with pytest.raises(InvalidInputError, match="all partitions are empty"):
-        survey(none, 10)
+        none.sample(10)
 
 
-def test_the_survey_is_that_of_the_plain_scan():
-    options = {"target": "y", "weight": "w", "missing": "impute"}
-    one = survey(scan(frame, **options), 100, classes=True)
+def test_the_sample_is_that_of_the_plain_scan():
+    options = {"target": "y", "weight": "w"}
+    one = scan(frame, **options).sample(100, classes=True)
     parts = scan(dd.from_pandas(frame, npartitions=7), **options)
-    other = survey(parts, 100, classes=True)
+    other = parts.sample(100, classes=True)
     np.testing.assert_array_equal(one.positions, other.positions)
-    np.testing.assert_array_equal(one.sample.numbers, other.sample.numbers)
-    np.testing.assert_array_equal(one.sample.target, other.sample.target)
+    np.testing.assert_array_equal(one.block.numbers, other.block.numbers)
+    np.testing.assert_array_equal(one.block.target, other.block.target)
     np.testing.assert_array_equal(one.classes, other.classes)
     np.testing.assert_array_equal(one.counts, other.counts)
     assert one.n_rows == other.n_rows == np.count_nonzero(frame["w"])
-    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(one.variance, other.variance, rtol=1e-12)
-    assert one.preparation.categories == other.preparation.categories == ((None, "x", "y"),)
+    settings = PreparationSettings(target="classes")
+    ready = [
+        learn(drawn.block.table, drawn.block.target, drawn.block.weight, None, settings).prepared
+        for drawn in (one, other)
+    ]
+    np.testing.assert_array_equal(ready[0].transform(frame), ready[1].transform(frame))
 
 
 def test_limits_hold_over_all_partitions():
     table = pd.DataFrame({"a": np.arange(1200.0), "b": np.arange(1200).astype(str)})
-    with pytest.raises(InvalidInputError, match="more than max_categories=600"):
-        survey(scan(dd.from_pandas(table, 4), "a", max_categories=600), 10)
     with pytest.raises(InvalidInputError, match="more than 1000 different labels"):
-        survey(scan(dd.from_pandas(table, 4), "b"), 10, classes=True)
+        scan(dd.from_pandas(table, 4), "b").sample(10, classes=True)
 
 
 def test_what_is_wrong_is_said_with_the_partition():
@@ -148,14 +149,14 @@ def test_what_is_wrong_is_said_with_the_partition():
 
     wrong = dd.from_pandas(frame, npartitions=4).map_partitions(spoil, meta=frame[:0])
     with pytest.raises(InvalidInputError, match="Column 'a' of partition 3 holds texts"):
-        survey(scan(wrong, target="y", columns=["a"]), 10)
+        scan(wrong, target="y", columns=["a"]).sample(10)
     missing = frame.assign(y=frame["y"].where(frame.index != 777))
     with pytest.raises(InvalidInputError, match=r"partition 3.*'y' is missing in row 27"):
-        survey(scan(dd.from_pandas(missing, npartitions=4), target="y", columns=["a"]), 10)
+        scan(dd.from_pandas(missing, npartitions=4), target="y", columns=["a"]).sample(10)
     with pytest.raises(InvalidInputError, match="2 partitions but X has 4"):
-        as_scan(dd.from_pandas(frame[["a"]], 4), dd.from_pandas(frame["y"], 2))
+        open_dataset(dd.from_pandas(frame[["a"]], 4), dd.from_pandas(frame["y"], 2))
     with pytest.raises(InvalidInputError, match="Dask series with the same partitions"):
-        as_scan(dd.from_pandas(frame[["a"]], 4), frame["y"])
+        open_dataset(dd.from_pandas(frame[["a"]], 4), frame["y"])
     with pytest.raises(InvalidInputError, match="no columns"):
         _ = scan(dd.from_pandas(frame, 4), target="z").schema
     with pytest.raises(InvalidInputError, match="not usable: give a dask"):

@@ -250,7 +250,7 @@ def test_lines_that_are_no_libsvm_text(tmp_path, line):
         ((frame, "y"), {"columns": "a"}, "columns='a'"),
         ((frame, "y"), {"batch_rows": 0}, "batch_rows=0"),
         ((frame, "y"), {"missing": "drop"}, "missing='drop'"),
-        ((frame, "y"), {"max_categories": 0}, "max_categories=0"),
+        ((frame, "y"), {"prepare": "no"}, "prepare='no'"),
         (([],), {}, "empty"),
     ],
 )

@@ -35,7 +35,7 @@ WRITERS = {
 
 
 def typed(data):
-    return RawBlock.join(list(data.blocks())).table(data.schema, data.named)
+    return RawBlock.join(list(data.blocks())).table
 
 
 @pytest.mark.parametrize("ending", [*WRITERS, "memory"])

@@ -11,6 +11,7 @@ import pytest
 
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.errors import InvalidInputError
+from lssvm.data import Scan
 from lssvm.estimators import opening as scan_opening
 
 N = 1500
@@ -50,14 +51,14 @@ def between_passes(monkeypatch):
     """Let something happen after the first pass of a fit, of which only a sample is in memory."""
 
     def arrange(action):
-        real = scan_opening.survey
+        real = Scan.sample
 
-        def survey(*args, **options):
+        def sample(*args, **options):
             found = real(*args, **options)
             action()
             return found
 
-        monkeypatch.setattr(scan_opening, "survey", survey)
+        monkeypatch.setattr(Scan, "sample", sample)
         monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
 
     return arrange

@@ -14,7 +14,7 @@ import pytest
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
-from lssvm.estimators.inputs import stripped
+from lssvm.estimators.opening import stripped
 from lssvm.tuning import PositionFolds
 
 da = pytest.importorskip("dask.array")
@@ -84,7 +84,7 @@ def test_tuned_gamma_and_prototypes_are_those_of_the_stream(workers, client):
         moved = sent(client) - before
         assert all(name.startswith(("_step", "_merge", "_same")) for name in moved)  # no rows
         assert found.score(rows, label) == pytest.approx(found.score(X, label), rel=1e-12)
-    same(found, FixedSizeLSSVC(40, multiclass="ova").fit(scan(X, label, standardise=False)))
+    same(found, FixedSizeLSSVC(40, multiclass="ova").fit(scan(X, label, prepare=False)))
 
 
 def test_the_frame_and_its_files_on_a_client_give_the_model_of_the_scan(
@@ -140,7 +140,7 @@ def test_every_kind_of_pass_is_that_of_the_stream(options):
     found = FixedSizeLSSVR(selection=Z, gamma=0.3, **options).fit(rows, target)
     same(
         found,
-        FixedSizeLSSVR(selection=Z, gamma=0.3, **options).fit(scan(X, y, standardise=False)),
+        FixedSizeLSSVR(selection=Z, gamma=0.3, **options).fit(scan(X, y, prepare=False)),
     )
 
 

@@ -70,7 +70,7 @@ def test_what_a_loss_of_your_own_needs(monkeypatch, tmp_path):
     monkeypatch.setattr("lssvm.estimators.opening.SAMPLE_ROWS", 40)
     many = np.tile(np.column_stack([X, y]), (14, 1))  # more than are taken into memory
     np.savetxt(tmp_path / "rows.csv", many, delimiter=",", header="a,b,y", comments="")
-    data = lssvm.scan(tmp_path / "rows.csv", target="y", standardise=False)
+    data = lssvm.scan(tmp_path / "rows.csv", target="y", prepare=False)
     with pytest.raises(NotImplementedError, match="derivative"):
         LSSVR(1.0, loss=DifferentiableLoss()).fit(X, y)
     with pytest.raises(InvalidInputError, match="DifferentiableLoss"):

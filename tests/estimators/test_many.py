@@ -12,6 +12,7 @@ import lssvm.fitting.fixed_size as recipe
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import ConvergenceWarning, InvalidInputError, MemoryBudgetError
 from lssvm.codes import Coding
+from lssvm.data import Scan
 from lssvm.solvers import PCG
 
 N = 1200
@@ -65,7 +66,8 @@ def test_pairs_are_solved_in_turns_where_their_factors_do_not_fit():
 @pytest.mark.parametrize("kind", ["labels", "pairs", "numbers"])
 def test_a_stream_equals_arrays(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(scan_opening, "SAMPLE_ROWS", 1000)
-    monkeypatch.setattr("lssvm.estimators.opening.survey", _small_survey(500))
+    drawn = Scan.sample
+    monkeypatch.setattr(Scan, "sample", lambda data, _, **options: drawn(data, 500, **options))
     if kind == "numbers":
         make, target, extra = FixedSizeLSSVR, y, {}
     else:
@@ -73,18 +75,12 @@ def test_a_stream_equals_arrays(kind, monkeypatch, tmp_path):
         extra = {"multiclass": "ovo" if kind == "pairs" else "ova"}
     options = GIVEN | extra | {"solver": TIGHT}
     arrays = make(**options).fit(X, target, weight)
-    data = scan(X, target=target, weight=weight, standardise=False, batch_rows=77)
+    data = scan(X, target=target, weight=weight, prepare=False, batch_rows=77)
     stream = make(**options).fit(data)
     np.testing.assert_allclose(outputs(stream), outputs(arrays), atol=1e-6)
     assert stream.solver_ == "pcg" and stream.moments_ == []
     small = make(**options, memory_budget="20 MB").fit(data)  # the kernel is computed anew
     np.testing.assert_allclose(outputs(small), outputs(arrays), atol=1e-6)
-
-
-def _small_survey(size):
-    from lssvm.data.prepare import survey
-
-    return lambda data, _, **options: survey(data, size, **options)
 
 
 def test_tuning_is_that_of_fewer_prototypes(monkeypatch):

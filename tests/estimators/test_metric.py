@@ -69,11 +69,9 @@ def test_rows_that_are_read_in_blocks(
     y = np.tile(target(name), 12)
     use: dict[str, Any] = {"C": 10.0, "gamma": 0.3, "selection": rows[:20]}
     kind = {"FixedSizeLSSVC": FixedSizeLSSVC, "FixedSizeLSSVR": FixedSizeLSSVR}[name]
-    model = kind(20, kernel=MetricKernel("rbf", A), **use).fit(
-        scan(rows, target=y, standardise=False)
-    )
+    model = kind(20, kernel=MetricKernel("rbf", A), **use).fit(scan(rows, target=y, prepare=False))
     use["selection"] = by_hand(rows[:20], A)
-    plain = kind(20, **use).fit(scan(by_hand(rows, A), target=y, standardise=False))
+    plain = kind(20, **use).fit(scan(by_hand(rows, A), target=y, prepare=False))
     np.testing.assert_allclose(outputs(model, NEW), outputs(plain, by_hand(NEW, A)), rtol=1e-7)
     read = model.predict(scan(NEW))
     np.testing.assert_allclose(np.asarray(read), model.predict(NEW))

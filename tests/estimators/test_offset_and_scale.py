@@ -18,7 +18,7 @@ OFFSET = 1e8
 
 
 def as_scan(X, y):
-    return (scan(X, target=y, standardise=False),)
+    return (scan(X, target=y, prepare=False),)
 
 
 @pytest.mark.parametrize("rows", ["arrays", "scan"])

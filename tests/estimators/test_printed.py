@@ -261,7 +261,7 @@ def test_separate_tuning_is_the_same_on_every_engine(options, tmp_path):
 
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(target=y)
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    scan = lssvm.scan(tmp_path / "rows.csv", target="target", standardise=False)
+    scan = lssvm.scan(tmp_path / "rows.csv", target="target", prepare=False)
     by_position = PositionFolds(4, 0)
     streamed = FixedSizeLSSVC(15, **settings | {"cv": by_position}).fit(scan)
     part = by_position.assign(np.arange(len(X)))

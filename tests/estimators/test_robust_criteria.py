@@ -23,7 +23,7 @@ def rows(n=240, seed=0):
 def fitted(X, y, weight, from_scan, **options):
     model = FixedSizeLSSVR(12, search=GRID, random_state=0, **options)
     if from_scan:
-        return model.fit(scan(X, target=y, weight=weight, standardise=False))
+        return model.fit(scan(X, target=y, weight=weight, prepare=False))
     return model.fit(X, y, sample_weight=weight)
 
 

@@ -72,4 +72,4 @@ def test_nothing_is_said_where_scales_do_not_matter_or_are_seen_to():
 def test_a_scan_that_is_not_standardised():
     X, y = rows(1e6)
     with pytest.warns(ScaleWarning, match="'pay' of X varies more than"):
-        FixedSizeLSSVC(10, C=1.0, gamma=1e-12).fit(scan(X.assign(y=y), "y", standardise=False))
+        FixedSizeLSSVC(10, C=1.0, gamma=1e-12).fit(scan(X.assign(y=y), "y", prepare=False))

@@ -13,7 +13,7 @@ from lssvm import LSSVC, LSSVR, load, save
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
-from lssvm.fitting.problem import Problem, deal
+from lssvm.fitting.problem import Problem
 from lssvm.kernels import MetricKernel
 
 rng = np.random.default_rng(0)
@@ -210,7 +210,7 @@ def test_two_groups_are_two_folds(seed):
     assert np.all(np.isfinite(model.predict_interval(A[:3], coverage=0.5)))
     problem = Problem({"standardised": A}, A[:, :1], np.ones(22), group)
     for draw in range(20):
-        folds = deal(problem, 5, np.random.default_rng(draw))
+        folds = problem.folds(5, np.random.default_rng(draw))
         assert {len(np.unique(folds[group == g])) for g in (0, 1)} == {1}
         assert len(np.unique(folds)) == 2
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVMRegressor
-from lssvm.estimators import table_source
+from lssvm.estimators import table_fit
 from lssvm.local import ClusterLeaves, HostLeaves, LeafTask, Rows, Setting
 
 dask = pytest.importorskip("dask")
@@ -51,8 +51,8 @@ def test_a_killed_worker_changes_nothing(client_of_processes):
 
 
 def test_dask_rows_give_the_model_of_the_array(client, monkeypatch):
-    monkeypatch.setattr(table_source, "MANY", 3500)
-    monkeypatch.setattr(table_source, "SAMPLE", 3000)
+    monkeypatch.setattr(table_fit, "MANY", 3500)
+    monkeypatch.setattr(table_fit, "SAMPLE", 3000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=4000)

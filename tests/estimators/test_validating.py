@@ -47,7 +47,7 @@ def test_missing_features_are_named_with_what_to_do_here(model):
     with pytest.raises(InvalidInputError, match=r"X contains NaN.*row 7, column 'b'") as caught:
         model.fit(bad, target)
     said = str(caught.value)
-    assert "SimpleImputer" in said and "missing='impute'" in said and "LSSVMClassifier" in said
+    assert "SimpleImputer" in said and "lssvm.scan" in said and "LSSVMClassifier" in said
     assert "HistGradient" not in said
     model.fit(X, target)
     with pytest.raises(InvalidInputError, match=r"X contains NaN.*row 7, column 1"):

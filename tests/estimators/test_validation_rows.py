@@ -1,6 +1,7 @@
 """Validation rows of the caller: a range, a column, a file [DeBrabanter2010, algorithm 4]."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
@@ -40,26 +41,28 @@ def files(tmp_path):
 def test_a_range_of_rows(kind, y):
     held_out = [(np.r_[0:150, 200:240], np.arange(150, 200))]
     expected = by_refits(kind, y, held_out)
-    for data in ((X, y), (scan(X, target=y, standardise=False),)):
+    for data in ((X, y), (scan(X, target=y, prepare=False),)):
         check(kind(cv=range(150, 200), **OPTIONS).fit(*data), expected)
 
 
 def test_a_column_of_fold_numbers(files):
     splits = [(np.flatnonzero(v != FOLD), np.flatnonzero(v == FOLD)) for v in range(3)]
     expected = by_refits(FixedSizeLSSVR, Y, splits)
-    data = scan(files / "all.csv", target="y", columns=["a", "b", "fold"], standardise=False)
+    data = scan(files / "all.csv", target="y", columns=["a", "b", "fold"], prepare=False)
     model = FixedSizeLSSVR(cv="fold", **OPTIONS).fit(data)
     check(model, expected)
     assert model.n_features_in_ == 2
     save(model, files / "m.lssvm")
-    np.testing.assert_allclose(load(files / "m.lssvm").predict(data), model.predict(X), atol=1e-9)
-    for target in (scan(X, target=Y, standardise=False),):
+    inside = pd.DataFrame(X, columns=["a", "b"])
+    found = load(files / "m.lssvm").predict(data)
+    np.testing.assert_allclose(found, model.predict(inside), atol=1e-9)
+    for target in (scan(X, target=Y, prepare=False),):
         check(FixedSizeLSSVR(cv=PredefinedSplit(FOLD), **OPTIONS).fit(target), expected)
 
 
 def test_a_validation_file(files):
     expected = by_refits(FixedSizeLSSVR, Y, [(np.arange(180), np.arange(180, 240))])
-    use = {"target": "y", "columns": ["a", "b"], "standardise": False}
+    use = {"target": "y", "columns": ["a", "b"], "prepare": False}
     train, valid = scan(files / "train.csv", **use), scan(files / "valid.csv", **use)
     model = FixedSizeLSSVR(cv=valid, **OPTIONS).fit(train)
     check(model, expected)
@@ -67,7 +70,7 @@ def test_a_validation_file(files):
 
 
 def test_what_is_no_validation_set_is_refused(files):
-    data = scan(files / "all.csv", target="y", columns=["a", "b"], standardise=False)
+    data = scan(files / "all.csv", target="y", columns=["a", "b"], prepare=False)
     with pytest.raises(InvalidInputError, match="not a column"):
         FixedSizeLSSVR(cv="fold", **OPTIONS).fit(data)
     with pytest.raises(InvalidInputError, match="column of folds"):

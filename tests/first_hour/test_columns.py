@@ -16,7 +16,6 @@ from tests.data.messy import workbook
 from lssvm import scan
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data import CsvOptions
-from lssvm.estimators.table_source import ScanSource, chosen_rows
 from lssvm.preparation import TablePreparation
 
 pd = pytest.importorskip("pandas")
@@ -230,7 +229,7 @@ def test_a_column_of_a_frame_gives_what_a_person_expects(name):
 def test_a_column_of_a_file_gives_the_features_of_the_frame(name, tmp_path):
     case, table = CASES[name], pd.DataFrame({"x": X, "col": CASES[name].values})
     table.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
-    rows = chosen_rows(ScanSource(scan(tmp_path / "t.csv", target="y")), None)
+    rows = scan(tmp_path / "t.csv", target="y").read()
     preparation, Z = outcome(rows.table, case.options)
     frame, want = outcome(table, case.options)
     assert preparation.prepared_.dropped == frame.prepared_.dropped
@@ -245,7 +244,7 @@ def test_cells_of_excel_that_are_dates_are_dates(tmp_path):
     days = [t.date() for t in WHEN]
     cells = [["x", "when", "y"], *([x, d, y] for x, d, y in zip(X, days, Y, strict=True))]
     (tmp_path / "t.xlsx").write_bytes(workbook(cells))
-    rows = chosen_rows(ScanSource(scan(tmp_path / "t.xlsx", target="y")), None)
+    rows = scan(tmp_path / "t.xlsx", target="y").read()
     _, Z = outcome(rows.table, {})
     np.testing.assert_allclose(Z, outcome(pd.DataFrame({"x": X, "when": days}), {})[1], atol=1e-9)
 
@@ -264,17 +263,17 @@ def test_cells_of_excel_that_are_dates_are_dates(tmp_path):
 def test_text_files_of_other_encodings_and_signs(name, encode, tmp_path):
     table = pd.DataFrame({"x": X, "town": RNG.choice(["Köln", "Zürich"], N), "y": Y})
     (tmp_path / name).write_bytes(encode(table.to_csv(index=False)))
-    rows = chosen_rows(ScanSource(scan(tmp_path / name, target="y")), None)
+    rows = scan(tmp_path / name, target="y").read()
     want = TablePreparation().fit_transform(table[["x", "town"]])
     np.testing.assert_allclose(TablePreparation().fit_transform(rows.table), want, atol=1e-9)
-    np.testing.assert_allclose(rows.y, Y)
+    np.testing.assert_allclose(rows.target, Y)
 
 
 def test_a_word_that_means_missing_makes_numbers(tmp_path):
     words = ["k.A." if i % 8 == 0 else str(i % 13) for i in range(N)]
     pd.DataFrame({"n": words, "y": Y}).to_csv(tmp_path / "t.csv", index=False)
     data = scan(tmp_path / "t.csv", target="y", csv=CsvOptions(null_values=("k.A.",)))
-    preparation = TablePreparation().fit(chosen_rows(ScanSource(data), None).table)
+    preparation = TablePreparation().fit(data.read().table)
     assert preparation.report_["kind"] == ["number"]
     assert preparation.get_feature_names_out().tolist() == ["n", "n=(missing)"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from lssvm.fitting import Configuration, Problem, TableSettings
 from lssvm.fitting.nested import nested_outputs, of_equal_size, tuned_outside
-from lssvm.fitting.problem import deal, subset
+from lssvm.fitting.problem import subset
 from lssvm.fitting.screening import median_of, tune
 from lssvm.fitting.table_work import Clock, Work
 from lssvm.kernels.radial import distances
@@ -23,7 +23,7 @@ def make_work(n=40, *, grouped=False, signal=1.0):
     Y += 0.5 * rng.normal(size=Y.shape)
     labels = np.arange(n) // 2 if grouped else None
     problem = Problem({"standardised": X}, Y, rng.uniform(0.5, 2.0, n), labels)
-    folds = deal(problem, 5, np.random.default_rng(1))
+    folds = problem.folds(5, np.random.default_rng(1))
     settings = TableSettings(configurations=SETS)
     return Work(problem, settings, Clock(), None, folds, lambda event: None)
 
@@ -31,7 +31,7 @@ def make_work(n=40, *, grouped=False, signal=1.0):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_fold_is_tuned_as_its_other_rows_would_be_alone(grouped, monkeypatch):
     work = make_work(grouped=grouped)
-    folds = deal(work.problem, 7, np.random.default_rng(2))
+    folds = work.problem.folds(7, np.random.default_rng(2))
     for configuration in SETS:
         rows = work.problem.rows("standardised")
         D = distances(rows.X, rows.X, configuration.distance)
@@ -56,7 +56,7 @@ def test_the_targets_of_a_fold_do_not_reach_its_outputs(at_most):
     learned = [rng.normal(size=(n, k))]
     out = nested_outputs(work, learned, at_most)
     assert out.shape == (n, k) and np.isfinite(out).all()
-    folds = deal(work.problem, 30, np.random.default_rng(work.settings.seed))
+    folds = work.problem.folds(30, np.random.default_rng(work.settings.seed))
     inside = folds == folds[0]
     Y = work.problem.Y.copy()
     Y[inside] += 100.0

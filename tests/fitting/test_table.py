@@ -14,7 +14,6 @@ from lssvm.fitting import (
     TableSettings,
     fit_table,
 )
-from lssvm.fitting.problem import deal, sample_rows
 from lssvm.fitting.stacking import fit_stack
 from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_idle, worth_fitting
 from lssvm.fitting.table_work import Candidate, Clock, Work
@@ -302,7 +301,7 @@ def smooth_or_noise(n, smooth):
 
 
 def make_work(p, clock=None, scorer=None, **settings):
-    folds = deal(p, 5, np.random.default_rng(0))
+    folds = p.folds(5, np.random.default_rng(0))
     return Work(p, TableSettings(**settings), clock or Clock(), scorer, folds, quiet)
 
 
@@ -453,9 +452,9 @@ def test_samples_and_folds_keep_classes_and_groups():
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 500, 1000)
     p = Problem(both(rng.normal(size=(1000, 2))), np.ones((1000, 1)), np.ones(1000), groups, labels)
-    chosen = sample_rows(p, 200, rng)
+    chosen = p.sample(200, rng)
     assert len(set(chosen)) == 200 and labels[chosen].sum() in (19, 20, 21)
-    folds = deal(p, 5, rng)
+    folds = p.folds(5, rng)
     for g in np.unique(groups):
         assert len(set(folds[groups == g])) == 1
 

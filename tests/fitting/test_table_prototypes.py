@@ -18,7 +18,7 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.backends.host import Host
 from lssvm.cli.checking import nearest_of
-from lssvm.fitting import Member
+from lssvm.fitting import Member, Problem
 from lssvm.fitting.table_prototypes import fit_global, moments_of, rows_of
 from lssvm.fitting.table_work import Candidate, Work
 from lssvm.kernels import RBF, Laplacian, Polynomial
@@ -306,9 +306,8 @@ def test_copies_of_rows_can_be_forgotten_and_saved(small: Small, tmp_path: Path)
 def test_an_empty_fold_is_no_judge(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten groups, each in a fold by chance, may leave the first fold without a row."""
     X, y, model = small
-    monkeypatch.setattr("lssvm.fitting.table.deal", lambda problem, n_folds, random: 1 + dealt)
     groups = np.arange(len(X)) % 10
-    dealt = groups % 4
+    monkeypatch.setattr(Problem, "folds", lambda problem, n_folds, random: 1 + groups % 4)
     found = global_of(clone(model).fit(X, y, groups=groups))
     assert 0.0 < found.error < 1.0
 

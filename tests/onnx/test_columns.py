@@ -60,7 +60,7 @@ def fitted(table, size=25, **options):
 
 
 def test_each_raw_column_is_an_input_of_its_own():
-    model = fitted(damaged(TABLE), missing="impute")
+    model = fitted(damaged(TABLE))
     proto = to_onnx(model)
     kinds = {i.name: i.type.tensor_type.elem_type for i in proto.graph.input}
     text, number = onnx.TensorProto.STRING, onnx.TensorProto.DOUBLE
@@ -75,15 +75,15 @@ def test_each_raw_column_is_an_input_of_its_own():
 
 
 def test_missing_and_unknown_values():
-    model = fitted(damaged(TABLE), missing="impute")
-    assert None in model.preparation_.categories[0]
+    model = fitted(damaged(TABLE))
+    assert "job=(missing)" in model.preparation_.feature_names
     rows = new_rows()
     check_classifier(model, rows, run(model, feed(rows)), atol=1e-9)
 
 
-def test_a_missing_string_that_training_never_saw_gives_zeros():
-    model = fitted(TABLE, missing="impute")
-    assert None not in model.preparation_.categories[0]
+def test_a_missing_string_that_training_never_saw():
+    model = fitted(TABLE)
+    assert "job=(missing)" not in model.preparation_.feature_names
     rows = new_rows()
     check_classifier(model, rows, run(model, feed(rows)))
 
@@ -91,8 +91,8 @@ def test_a_missing_string_that_training_never_saw_gives_zeros():
 def test_another_word_for_missing():
     table = damaged(TABLE)
     table.loc[4::5, "job"] = ""  # a string like any other
-    model = fitted(table, missing="impute")
-    assert {None, ""} <= set(model.preparation_.categories[0])
+    model = fitted(table)
+    assert {"job=", "job=(missing)"} <= set(model.preparation_.feature_names)
     with pytest.raises(InvalidInputError, match=r"'job'.*missing="):
         to_onnx(model)
     rows = new_rows()
@@ -100,15 +100,9 @@ def test_another_word_for_missing():
     check_classifier(model, rows, run(model, feed(rows, "<none>"), missing="<none>"))
 
 
-@pytest.mark.parametrize("standardise", [True, False])
-def test_regression_of_columns(standardise):
+def test_regression_of_columns():
     y = np.column_stack([TABLE["age"] / 10, TABLE["hours"] / 50])
-    data = scan(
-        damaged(TABLE).assign(a=y[:, 0], b=y[:, 1]),
-        target=["a", "b"],
-        missing="impute",
-        standardise=standardise,
-    )
+    data = scan(damaged(TABLE).assign(a=y[:, 0], b=y[:, 1]), target=["a", "b"])
     model = FixedSizeLSSVR(25, C=10.0, gamma=1e-3, random_state=0).fit(data)
     rows = new_rows()
     found = run(model, feed(rows))["prediction"]
@@ -116,13 +110,13 @@ def test_regression_of_columns(standardise):
 
 
 def test_columns_of_text_alone():
-    model = fitted(TABLE[["town", "job"]], size=9, missing="impute")
+    model = fitted(TABLE[["town", "job"]], size=9)
     rows = new_rows()[["job", "town"]]
     check_classifier(model, rows, run(model, feed(rows)))
 
 
 def test_columns_of_numbers_alone():
-    model = fitted(TABLE[["age", "pay"]], missing="impute")
+    model = fitted(TABLE[["age", "pay"]])
     rows = new_rows()[["age", "pay"]]
     check_classifier(model, rows, run(model, feed(rows)))
     assert {domain for domain, _ in operators(to_onnx(model))} == {""}
@@ -131,7 +125,7 @@ def test_columns_of_numbers_alone():
 def test_a_column_named_as_an_output_keeps_its_name():
     names = {"age": "label", "job": "scores", "hours": "probabilities", "pay": "lssvm/Concat_7"}
     table = TABLE.rename(columns=names)
-    model = fitted(table, missing="impute")
+    model = fitted(table)
     rows = new_rows().rename(columns=names)
     found = run(model, feed(rows))
     assert list(found) == ["label_", "probabilities_", "scores_"]
@@ -139,7 +133,7 @@ def test_a_column_named_as_an_output_keeps_its_name():
 
 
 def test_single_precision_of_columns():
-    model = fitted(damaged(TABLE), missing="impute")
+    model = fitted(damaged(TABLE))
     rows = new_rows()
     given = {
         name: value.astype(np.float32) if value.dtype == np.float64 else value
@@ -153,7 +147,7 @@ def test_single_precision_of_columns():
 def test_a_file_scanned_and_exported(tmp_path):
     path = tmp_path / "table.csv"
     damaged(TABLE).assign(target=TARGET).to_csv(path, index=False)
-    data = scan(path, target="target", missing="impute")
+    data = scan(path, target="target")
     model = FixedSizeLSSVC(25, C=1.0, gamma=0.2, multiclass=Coding(threshold="zero")).fit(data)
     rows = new_rows()
     check_classifier(model, rows, run(model, feed(rows)))
@@ -164,11 +158,9 @@ def test_a_file_scanned_and_exported(tmp_path):
 
 def test_a_scan_of_plain_rows_has_one_input():
     X = rng.normal(size=(60, 3))
-    model = FixedSizeLSSVC(20, C=1.0, gamma=0.5).fit(scan(X, target=(X[:, 0] > 0).astype(int)))
     new = rng.normal(size=(30, 3))
-    if hasattr(model, "preparation_"):
-        names = model.preparation_.schema.names
-        found = run(model, {n: new[:, [j]] for j, n in enumerate(names)})
-    else:
-        found = run(model, new)
-    check_classifier(model, new, found)
+    for prepare in (True, False):
+        data = scan(X, target=(X[:, 0] > 0).astype(int), prepare=prepare)
+        model = FixedSizeLSSVC(20, C=1.0, gamma=0.5).fit(data)
+        assert hasattr(model, "preparation_") == prepare
+        check_classifier(model, new, run(model, new))

@@ -159,7 +159,7 @@ def contained(convert: Callable[[pd.DataFrame], Any]) -> Callable[[Problem], Pro
 
 def scanned(p: Problem) -> Problem:
     frame = p.X if isinstance(p.X, pd.DataFrame) else pd.DataFrame(p.X)
-    X = scan(frame.assign(target=p.y), target="target", missing="impute", standardise=False)
+    X = scan(frame.assign(target=p.y), target="target", prepare=False)
     return replace(p, X=X, y=None)
 
 

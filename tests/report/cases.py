@@ -66,9 +66,9 @@ def binary() -> Case:
 @cache
 def prepared() -> Case:
     train, test = table(150), table(90, 1)
-    data = scan(train, target="outcome", missing="impute")
+    data = scan(train, target="outcome")
     model = FixedSizeLSSVC(20, cv=3, random_state=0).fit(data)
-    return Case(model, data, scan(test, target="outcome", missing="impute"))
+    return Case(model, data, scan(test, target="outcome"))
 
 
 @cache

@@ -308,7 +308,7 @@ def frame_with_faults(n=240):
 
 def test_a_leak_an_identifier_and_holes_are_named(tmp_path):
     frame = pd.concat([frame_with_faults(), frame_with_faults().iloc[:5]])
-    data = scan(frame, target="y", missing="impute")
+    data = scan(frame, target="y")
     model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=0).fit(data)
     facts = write_report(model, tmp_path / "r.html", train=data)
     found = facts["data"]
@@ -319,7 +319,7 @@ def test_a_leak_an_identifier_and_holes_are_named(tmp_path):
     assert found["missing"] == {"a": pytest.approx(25 / 245)}
     lead = Page((tmp_path / "r.html").read_text(encoding="utf-8")).text
     assert "“paid_back” alone predicts the target" in lead[: lead.index("How good it is")]
-    data = scan(frame_with_faults().drop(columns="paid_back"), target="y", missing="impute")
+    data = scan(frame_with_faults().drop(columns="paid_back"), target="y")
     model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=0).fit(data)
     found = write_report(model, tmp_path / "r.html", train=data)["data"]
     assert found["suspected_ids"] == ["number"] and found["suspected_leaks"] == {}

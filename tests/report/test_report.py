@@ -162,7 +162,7 @@ def test_weights_count_as_they_do_in_score(tmp_path):
     frame, test = cases.table(150), cases.table(90, 1)
     test["w"] = np.arange(90) % 4
     frame["w"] = 1.0
-    options = {"target": "outcome", "weight": "w", "missing": "impute"}
+    options = {"target": "outcome", "weight": "w"}
     data, checked = scan(frame, **options), scan(test, **options)
     model = FixedSizeLSSVC(20, C=1.0, gamma=0.1).fit(data)
     facts, _, _ = made(tmp_path, cases.Case(model, data, checked))
@@ -180,7 +180,7 @@ def test_the_lines_of_the_page_make_the_same_model(tmp_path, odd, monkeypatch):
     if odd:
         csv = CsvOptions(delimiter=";")
         options = {"columns": ["job", "income", "hours"], "weight": "w", "csv": csv}
-    data = scan(str(file), target="outcome", missing="impute", **options)
+    data = scan(str(file), target="outcome", **options)
     data = data.split(0.25, seed=5)[0] if odd else data
     model = FixedSizeLSSVC(15, C=1.0, gamma=0.1, random_state=3).fit(data)
     facts, page, _ = made(tmp_path, cases.Case(model, data, None))
@@ -195,7 +195,7 @@ def test_the_command_of_a_plain_file_is_known(tmp_path):
     cases.table(90).rename(columns={"<b>hours</b>": "hours", "a & b": "ab"}).to_csv(
         file, index=False
     )
-    data = scan(str(file), target="outcome", missing="impute")
+    data = scan(str(file), target="outcome")
     model = FixedSizeLSSVC(random_state=3).fit(data)
     facts, page, _ = made(tmp_path, cases.Case(model, data, None))
     words = shlex.split(facts["command"])
@@ -218,7 +218,7 @@ def test_the_settings_and_the_schema_are_written_down(tmp_path):
     again, _, _ = made(tmp_path, case)
     assert again["schema_sha256"] == facts["schema_sha256"]
     renamed = case.train.reader.data.rename(columns={"age": "years"})
-    other = scan(renamed, target="outcome", missing="impute")
+    other = scan(renamed, target="outcome")
     model = FixedSizeLSSVC(15, C=1.0, gamma=0.1).fit(other)
     changed, _, _ = made(tmp_path, cases.Case(model, other, None))
     assert changed["schema_sha256"] != facts["schema_sha256"]
@@ -246,7 +246,7 @@ def test_new_categories_are_noted(tmp_path):
     case = cases.prepared()
     test = cases.table(90, 1)
     test.loc[:4, "job"] = "pilot"
-    checked = scan(test, target="outcome", missing="impute")
+    checked = scan(test, target="outcome")
     facts, _, _ = made(tmp_path, case, test=checked)
     assert any("5 test rows have a category in “job”" in note for note in facts["notes"])
 

@@ -122,7 +122,7 @@ def test_features_equal_moments_where_both_resolve_all(tmp_path):
     folds = PositionFolds(4, 0)
     fits = {}
     for solver in ("cholesky", "features"):
-        for cv, data in ((folds, scan(X, target=y, standardise=False)), (4, X)):
+        for cv, data in ((folds, scan(X, target=y, prepare=False)), (4, X)):
             model = FixedSizeLSSVR(solver=solver, cv=cv, **options)
             fits[solver, cv == 4] = model.fit(data, *([y] if cv == 4 else []))
     for known in (True, False):

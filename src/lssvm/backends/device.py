@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
-from lssvm._core.device import Device, Halving, out_of_memory
+from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import FoldModels, Named, Result
+from lssvm.backends.host import FoldModels, Host, Named, Result
+from lssvm.data.dataset import Dataset
 from lssvm.data.folds import Folds
 from lssvm.data.raw import LookedUp
 from lssvm.kernels import Kernel
@@ -543,8 +544,18 @@ class Torch:
         *,
         kernel: Kernel | None = None,
         leaves_out: bool = False,
+        sparse: bool = False,
+        features: bool = False,
     ) -> None:
-        """Refuse other losses than the squares, criteria without folds, and single rows."""
+        """Refuse what is computed on the host alone."""
+        if features:
+            raise InvalidInputError(
+                "solver='features' is not available on a device: use device=None, or solver='auto'."
+            )
+        if sparse:
+            raise InvalidInputError(
+                "X is sparse, and a device needs dense rows: use device=None, or give X.toarray()."
+            )
         if kernel is not None:
             check_device_kernel(kernel)
         if loss != "squared" or criterion is not None:
@@ -557,6 +568,43 @@ class Torch:
                 "Leaving out single rows is not available on a device: give cv=10 or another "
                 "number of folds of several rows, or device=None."
             )
+
+    def check_data(self, data: Dataset, *, added: bool = False) -> None:
+        """Refuse rows on a cluster, and rows that are added from a scan."""
+        if data.distributed:
+            raise InvalidInputError(
+                f"device={str(self.device.device)!r} is not available for rows on a cluster: use "
+                "device=None."
+            )
+        if added:
+            raise InvalidInputError(
+                f"device={str(self.device.device)!r} is not available for rows that are added from "
+                "a scan: give arrays, or set_params(device=None)."
+            )
+
+    def sample_size(self, data: Dataset, size: int, budget: int) -> int:
+        """Return all rows, which are loaded from main memory."""
+        n, columns = max(1, data.n_rows), len(data.schema.names)
+        require(
+            8 * n * (columns + 2),
+            budget,
+            what=f"The {n:,} rows of a scan, which a device takes from main memory,",
+            advice="Use device=None, which reads them in blocks, or raise memory_budget.",
+        )
+        return n
+
+    def is_cheap(self, operations: float) -> bool:
+        """Return False: nothing is tried there without being asked for."""
+        return False
+
+    @property
+    def prefers_moments(self) -> bool:
+        """Products are what a device is good at."""
+        return True
+
+    def native(self, X: Any) -> Array | None:
+        """Return rows that are arrays of another library than NumPy."""
+        return X if is_foreign(X) else None
 
     def put(self, array: Any) -> Array:
         """Return the numbers on the device."""
@@ -627,3 +675,29 @@ class Torch:
     def row_blocks(self, data: DeviceBlocks, columns: tuple[str, ...]) -> Iterator[Named]:
         """Yield all rows in their order, with those of the named columns that there are."""
         return data.in_order(None, columns)
+
+
+Backend: TypeAlias = Host | Torch
+"""What computes with rows; both classes have the same members."""
+
+
+def find_backend(
+    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
+) -> Backend:
+    """Return what computes with rows X: a device, or the host.
+
+    Parameters
+    ----------
+    name : str, torch.device or None
+        As the parameter ``device`` of an estimator names it.
+    X : array or None
+        The rows, where they are arrays.
+    dispatch : bool
+        Whether arrays of other libraries are computed with where they are.
+    limit : int or None
+        Bytes that may be used on a device; None: most of what is free.
+    budget, threads : int
+        Memory of the host in bytes, and its threads.
+    """
+    place = find_device(name, X, dispatch=dispatch and X is not None)
+    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit))

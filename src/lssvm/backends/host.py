@@ -10,7 +10,7 @@ import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, float_rows, get_namespace, take_rows
 from lssvm._core.blocks import as_bytes, n_threads, run_blocks, slices
-from lssvm._core.device import Device
+from lssvm.data.dataset import Dataset
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout
 from lssvm.data.raw import ArraySource
 from lssvm.kernels import Kernel
@@ -40,70 +40,6 @@ class FoldModels(NamedTuple):
     folds: AnyFolds
 
 
-class Backend(Protocol):
-    """A machine that computes with rows: `Host` or `Torch`."""
-
-    @property
-    def threads(self) -> int:
-        """Threads of the host that may be used."""
-
-    @property
-    def device(self) -> Device | None:
-        """The device that computes; None: the host."""
-
-    @property
-    def budget(self) -> int:
-        """Bytes that may be used where it computes."""
-
-    def has_room(self, n_bytes: int) -> bool:
-        """Return whether so much more may be kept there."""
-
-    def check(
-        self,
-        loss: str = "squared",
-        criterion: str | None = None,
-        *,
-        kernel: Kernel | None = None,
-        leaves_out: bool = False,
-    ) -> None:
-        """Raise for a loss, criterion or kernel, or single rows left out, that it cannot do."""
-
-    def put(self, array: Any) -> Array:
-        """Return an array of NumPy where the computations are."""
-
-    def load(self, X: Any, columns: dict[str, Any]) -> Any:
-        """Return rows as the verbs below take them, kept where they are computed if they fit."""
-
-    def content(self, data: Any) -> Array | None:
-        """Return loaded features that are hashed faster than those in main memory, if any."""
-
-    def moments(
-        self, kernel: Kernel, data: Any, Z: FloatArray, layout: Cells, n_targets: int
-    ) -> list[Moments]:
-        """Return the moments of the cells of loaded rows, in one pass."""
-
-    def outputs(
-        self, kernel: Kernel, X: Any, Z: FloatArray, coef: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return K(X, Z) coef + intercept (n, k) as an array of NumPy."""
-
-    def fold_outputs(
-        self,
-        data: Any,
-        held_out: FoldModels,
-        columns: tuple[str, ...],
-        use: Callable[[int, IntArray, Array, Named], Result],
-    ) -> Iterator[tuple[int, Result]]:
-        """Yield (v, what ``use`` returns) for blocks of the test rows of every fold v.
-
-        ``use(v, at, outputs, block)`` gets places among the fold's test rows, outputs (c, b, k) of
-        its models, and the named columns.
-        """
-
-    def row_blocks(self, data: Any, columns: tuple[str, ...]) -> Iterator[Named]:
-        """Yield all rows in their order, with those of the named columns that there are."""
-
-
 def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -> RowBlock:
     """Return rows as conjugate gradients take them, with the targets and weights of classes."""
     if task is None:
@@ -118,6 +54,7 @@ def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -
 CHUNK = 8192
 """Rows of a block of a pass of conjugate gradients, at most."""
 _BLOCK = 1024  # rows whose outputs are computed at a time
+_CHEAP = 10**10  # operations of a pass up to which features are tried without being asked for
 
 
 class HostData(NamedTuple):
@@ -150,8 +87,30 @@ class Host:
         *,
         kernel: Kernel | None = None,
         leaves_out: bool = False,
+        sparse: bool = False,
+        features: bool = False,
     ) -> None:
         """Refuse nothing."""
+
+    def check_data(self, data: Dataset, *, added: bool = False) -> None:
+        """Refuse nothing."""
+
+    def sample_size(self, data: Dataset, size: int, budget: int) -> int:
+        """Return ``size``: the others are read in blocks."""
+        return size
+
+    def is_cheap(self, operations: float) -> bool:
+        """Return whether they take less than a second or so."""
+        return operations <= _CHEAP
+
+    @property
+    def prefers_moments(self) -> bool:
+        """Conjugate gradients may be the better way."""
+        return False
+
+    def native(self, X: Any) -> None:
+        """Return None: the host computes with arrays of NumPy."""
+        return
 
     def put(self, array: Any) -> Any:
         """Return the array."""

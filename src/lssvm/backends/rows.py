@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from lssvm._core.arrays import (
     FloatArray,
     IntArray,
     OnEvent,
+    check_magnitude,
     get_namespace,
     is_sparse,
     pick,
@@ -26,11 +27,11 @@ from lssvm._core.arrays import (
 from lssvm._core.blocks import require, slices
 from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.device import Torch
-from lssvm.backends.host import CHUNK, AnyFolds, Backend, FoldModels, Host, Named, row_block
+from lssvm.backends.device import Backend, Torch
+from lssvm.backends.host import CHUNK, AnyFolds, FoldModels, Host, Named, row_block
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout, count_observations, hash_rows
-from lssvm.data.prepare import Preparation, Survey
-from lssvm.data.raw import LookedUp, RawBlock, check_rows, plain_features
+from lssvm.data.preparation import Learned
+from lssvm.data.raw import LookedUp, RawBlock, check_rows
 from lssvm.data.scanning import Scan
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
@@ -49,98 +50,15 @@ from lssvm.solvers.moments import (
 )
 from lssvm.solvers.pcg import RowBlock
 from lssvm.solvers.reweighting import residual_scale, solve_reweighted, solve_reweighted_stream
-from lssvm.tasks import Classes, ClassTable, RowLoss, Targets
+from lssvm.tasks import Classes, ClassTable, Numbers, RowLoss, Targets, Task
 from lssvm.tasks.losses import DifferentiableLoss, loss_name
 
 _MANY = 20  # more folds than this, of equal rows each, are left out in closed form
 _RESCALINGS = 3  # how often a robust loss is solved for, as the scale of its residuals falls
 
 
-class Training(Protocol):
-    """The training rows of one task, wherever they are: `Rows` in memory, or `ScanRows`."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows there are."""
-
-    @property
-    def n_outputs(self) -> int:
-        """Targets of a row, k."""
-
-    @property
-    def backend(self) -> Backend:
-        """Who computes."""
-
-    @property
-    def sample(self) -> Rows:
-        """Rows in main memory: all of them, or some."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the sample is all there is, so that another pass reads nothing."""
-
-    @property
-    def content(self) -> Any:
-        """Rows for hashes of what they hold, where they are hashed fastest."""
-
-    def check(self, loss: str | DifferentiableLoss, criterion: str | None) -> None:
-        """Raise for a loss, or a criterion without folds, that is not available here."""
-
-    def usable_folds(self, folds: PositionFolds | PositionHoldout) -> AnyFolds:
-        """Return folds by position as the passes take them."""
-
-    def leaves_out(self, folds: AnyFolds) -> bool:
-        """Return whether folds are left out in closed form rather than by moments."""
-
-    def gamma_scale(self) -> float:
-        """Return gamma="scale" of all rows."""
-
-    def spread(self) -> float:
-        """Return the sum of the variances of the features: the mean diagonal of a linear kernel."""
-
-    def n_observations(self) -> int:
-        """Return the number of different rows, or of all where rows repeat by nature."""
-
-    def moments(
-        self, kernel: Kernel, Z: FloatArray, folds: AnyFolds | None, task: Classes | None
-    ) -> FoldMoments:
-        """Return the moments of every fold, per class where a task puts them together."""
-
-    def factors(
-        self, kernel: Kernel, Z: FloatArray, map: NystromMap, folds: AnyFolds | None
-    ) -> FoldFactors:
-        """Return the QR factors of the features of every fold."""
-
-    def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
-        """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
-
-    def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
-        """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
-
-    def scored_parts(self, errors: FloatArray) -> list[Any]:
-        """Return which models, of squared errors (c, v), are scored in which passes."""
-
-    def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
-        """Yield the rows as conjugate gradients take them, with the targets of classes."""
-
-    def reweighted(
-        self,
-        kernel: Kernel,
-        Z: FloatArray,
-        map: NystromMap,
-        C: float,
-        loss: str | DifferentiableLoss,
-        start: tuple[FloatArray, FloatArray],
-        output: int,
-    ) -> tuple[FloatArray, FloatArray, int]:
-        """Minimise another loss than the squares for one output; also return the steps."""
-
-    def holds(self, keys: Any, seed: int) -> BoolArray:
-        """Return which of some hashes of rows are among the rows."""
-
-
 @dataclass(frozen=True, eq=False)
-class Rows(Training):
+class Rows:
     """Rows of arrays in main memory, computed on the host or on a device.
 
     Parameters
@@ -224,9 +142,9 @@ class Rows(Training):
         return self
 
     @property
-    def complete(self) -> bool:
-        """All rows are here."""
-        return True
+    def preview(self) -> None:
+        """Nothing smaller is looked at first."""
+        return
 
     @property
     def content(self) -> Any:
@@ -252,6 +170,15 @@ class Rows(Training):
         columns["loss_weight"] = self.targets.weight
         known = {name: column for name, column in columns.items() if column is not None}
         return self.backend.load(self.X if self.placed is None else self.placed, known)
+
+    def mapped(self, metric: Metric) -> Rows:
+        """Return rows, and what a splitter sees of them, after a metric."""
+        if metric.map is None:
+            return self
+        X, given = metric.map_rows(self.X), self.given
+        if given is not None:
+            given = X if given[0] is self.X else metric.map_rows(given[0]), given[1]
+        return replace(self, X=X, given=given)
 
     def observed(self) -> dict[str, Any]:
         """Return what tells rows of the same content apart, as `assign_folds` takes it."""
@@ -289,6 +216,14 @@ class Rows(Training):
             self.backend.check(leaves_out=True)
             return True
         return False
+
+    def repeats_cheaply(self, operations: float) -> bool:
+        """Return whether the host takes few operations for rows that were given as arrays."""
+        return not self.by_position and self.backend.is_cheap(operations)
+
+    def rounds(self, wanted: int) -> int:
+        """Return as many as are wanted."""
+        return wanted
 
     def gamma_scale(self) -> float:
         """Return gamma="scale" of the rows."""
@@ -426,32 +361,99 @@ class Encode(Protocol):
         """Return targets and class numbers."""
 
 
+def encode_classes(
+    block: RawBlock, task: Classes, targets: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets (b, k) and the class numbers (b,) of a raw block."""
+    labels = task.numbers(block.target, f" in the block of row {block.start}")
+    return targets[labels], labels.astype(np.intp)
+
+
+def number_targets(block: RawBlock) -> FloatArray:
+    """Return the targets (b, k) of a raw block."""
+    assert block.target is not None
+    if block.target.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
+            "FixedSizeLSSVC for labels."
+        )
+    Y = np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
+    check_magnitude(Y, "The target", "divide it by a constant")
+    return Y
+
+
+def encode_numbers(
+    block: RawBlock, task: Numbers, centre: FloatArray | None
+) -> tuple[FloatArray, IntArray]:
+    """Return the targets of a raw block less their centre, and class numbers, which are all 0."""
+    Y = task.check_outputs(number_targets(block))
+    return Y if centre is None else Y - centre, np.zeros(len(block), dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Blocks of a scan, prepared: what travels to the workers of a cluster.
+class ScanRows:
+    """Rows of a scan, computed with in passes on the host, or where the workers are.
 
     Parameters
     ----------
     data : Scan
-    preparation : Preparation or None
-        From raw columns to features.
+    learned : Learned or None
+        From raw columns to features; None: numbers are taken as they are.
     encode : callable
         From a raw block to targets and class numbers.
-    n_targets : int
-    factors : array of shape (n_classes,) or None
+    n_outputs : int
+        Targets of a row, k.
+    class_factors : array of shape (n_classes,) or None
         What the weights of the rows of a class are multiplied by.
-    on_event : callable or None
+    table : ClassTable or None, default=None
+        Targets and weights of the classes, where moments are kept per class.
     metric : Metric, default=IDENTITY
         The map of the features.
+    n_rows : int, default=0
+        Rows of positive weight; 0 for rows that are only added up.
+    sample : Rows or None, default=None
+        Some of the rows, in memory.
+    on_event : callable or None
+    budget, threads : int
     """
 
     data: Scan
-    preparation: Preparation | None
+    learned: Learned | None
     encode: Encode
-    n_targets: int
-    factors: FloatArray | None = None
-    on_event: OnEvent | None = None
+    n_outputs: int
+    class_factors: FloatArray | None = None
+    table: ClassTable | None = None
     metric: Metric = IDENTITY
+    n_rows: int = 0
+    sample: Rows = None  # type: ignore[assignment]
+    on_event: OnEvent | None = None
+    budget: int = 2**31
+    threads: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        data: Scan,
+        learned: Learned | None,
+        counts: FloatArray | None,
+        centre: FloatArray | None,
+        **options: Any,
+    ) -> ScanRows:
+        """Return the rows with the targets of a task, less their centre.
+
+        ``counts`` are the weights of the classes; of further rows they are not known, and targets
+        of classes follow from all moments.
+        """
+        if isinstance(task, Numbers):
+            encode = partial(encode_numbers, task=task, centre=centre)
+            return cls(data, learned, encode, task.n_outputs, **options)
+        table = task.table(np.ones(task.n_classes) if counts is None else counts)
+        encode = partial(encode_classes, task=task, targets=table.targets)
+        if task.per_class:
+            return cls(data, learned, encode, task.n_outputs, table=table, **options)
+        factors = table.factors if np.any(table.factors != 1.0) else None
+        return cls(data, learned, encode, task.n_outputs, factors, **options)
 
     def pieces(self, assign: Callable[[IntArray, IntArray], IntArray] | None = None) -> Any:
         """Yield the rows of positive weight, with the cell that ``assign`` gives them."""
@@ -463,77 +465,35 @@ class Blocks:
             if block.weight is not None and not np.all(block.weight > 0):
                 used = np.flatnonzero(block.weight > 0)
                 block, position = block.take(used), position[used]
-            ready = self.preparation
-            X = plain_features(block) if ready is None else ready.transform(block)
+            ready = self.learned
+            X = block.features(None) if ready is None else ready.transform(block, position)
             X = self.metric.map_rows(X)
             Y, label = self.encode(block)
-            weight = times(block.weight, None if self.factors is None else self.factors[label])
+            weight = times(block.weight, pick(self.class_factors, label))
             cell = np.zeros(len(X), dtype=np.intp) if assign is None else assign(position, label)
             yield Piece(X, Y, weight, cell, position, label)
 
-    def reduce(self, work: Callable[[Blocks], Any], combine: Callable[[Any, Any], Any]) -> Any:
-        """Apply ``work`` to all blocks, or to the parts that workers have, and combine."""
+    def reduce(self, work: Callable[[ScanRows], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Apply ``work`` to all rows, or to the parts that workers have, and combine."""
         if self.data.distributed and self.on_event is not None:
             self.on_event({"text": f"pass over {self.data.n_rows:,} rows on the cluster"})
-        return self.data.reduce(partial(_on_part, self._light(), work), combine)
+        return self.data.reduce(partial(_on_part, self._stripped(), work), combine)
 
-    def stream(self, work: Callable[[Blocks], Iterator[Any]]) -> Iterator[Any]:
-        """Yield what ``work`` yields for all blocks, or the parts of workers, in their order."""
+    def stream(self, work: Callable[[ScanRows], Iterator[Any]]) -> Iterator[Any]:
+        """Yield what ``work`` yields for all rows, or the parts of workers, in their order."""
         on_part = _listed if self.data.distributed else _on_part
-        return chain.from_iterable(self.data.stream(partial(on_part, self._light(), work)))
+        return chain.from_iterable(self.data.stream(partial(on_part, self._stripped(), work)))
 
-    def _light(self) -> Blocks:
+    def _stripped(self) -> ScanRows:
         """Return what travels to workers: everything but the data and who listens."""
         nothing: Any = None
         listener = None if self.data.distributed else self.on_event
-        return replace(self, data=nothing, on_event=listener)
-
-
-def _on_part(blocks: Blocks, work: Callable[[Blocks], Any], part: Scan) -> Any:
-    return work(replace(blocks, data=part))
-
-
-def _listed(blocks: Blocks, work: Callable[[Blocks], Iterator[Any]], part: Scan) -> list[Any]:
-    return list(work(replace(blocks, data=part)))
-
-
-@dataclass(frozen=True, eq=False)
-class ScanRows(Training):
-    """Rows of a scan, computed with in passes on the host, or where the workers are.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    survey : Survey or None, default=None
-        The result of the first pass; None for rows that are only added up.
-    sample : Rows or None, default=None
-        Some of the rows, in memory.
-    table : ClassTable or None, default=None
-        Targets and weights of the classes, where moments are kept per class.
-    budget, threads : int
-    """
-
-    blocks: Blocks
-    survey: Survey = None  # type: ignore[assignment]
-    sample: Rows = None  # type: ignore[assignment]
-    table: ClassTable | None = None
-    budget: int = 2**31
-    threads: int = 1
+        return replace(self, data=nothing, sample=nothing, on_event=listener)
 
     @property
-    def n_rows(self) -> int:
-        """Rows there are."""
-        return self.survey.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        """Targets of a row, k."""
-        return self.blocks.n_targets
-
-    @property
-    def complete(self) -> bool:
-        """Some rows are not in the sample: another pass reads them again."""
-        return False
+    def preview(self) -> Rows:
+        """The sample."""
+        return self.sample
 
     @property
     def content(self) -> Any:
@@ -547,7 +507,7 @@ class ScanRows(Training):
 
     @property
     def _share(self) -> dict[str, Any]:
-        budget, threads = self.blocks.data.resources(self.budget, self.threads)
+        budget, threads = self.data.resources(self.budget, self.threads)
         return {"budget": budget, "threads": threads}
 
     def check(self, loss: str | DifferentiableLoss, criterion: str | None) -> None:
@@ -571,15 +531,21 @@ class ScanRows(Training):
         """Return False: folds by position have several rows."""
         return False
 
+    def repeats_cheaply(self, operations: float) -> bool:
+        """Return False: another pass reads all rows again."""
+        return False
+
+    def rounds(self, wanted: int) -> int:
+        """Return 0: another pass reads all rows again."""
+        return 0
+
     def gamma_scale(self) -> float:
-        """Return gamma="scale" of all rows."""
-        mean, variance = self.survey.mean, self.survey.variance
-        spread = float(np.mean(variance + (mean - mean.mean()) ** 2))
-        return 1.0 / (len(mean) * spread) if spread > 0 else 1.0
+        """Return gamma="scale" of the sample."""
+        return self.sample.gamma_scale()
 
     def spread(self) -> float:
-        """Return the sum of the variances of the features."""
-        return float(np.sum(self.survey.variance))
+        """Return the sum of the variances of the features in the sample."""
+        return self.sample.spread()
 
     def n_observations(self) -> int:
         """Return the number of rows; equal ones are not looked for."""
@@ -592,7 +558,7 @@ class ScanRows(Training):
         assert not isinstance(folds, Folds)
         q = 0 if task is None else task.n_classes
         work = partial(_moments, kernel=kernel, Z=Z, folds=folds, n_classes=q, **self._share)
-        cells = self.blocks.reduce(work, _added)
+        cells = self.reduce(work, _added)
         n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
         return FoldMoments(stream_cells(n_cells, n_test, max(q, 1)), cells, task)
 
@@ -603,20 +569,20 @@ class ScanRows(Training):
         assert not isinstance(folds, Folds)
         n_cells, n_test = (1, 0) if folds is None else (folds.n_cells, folds.n_test)
         work = partial(_factors, kernel=kernel, Z=Z, map=map, folds=folds)
-        return FoldFactors(stream_cells(n_cells, n_test, 1), self.blocks.reduce(work, _added))
+        return FoldFactors(stream_cells(n_cells, n_test, 1), self.reduce(work, _added))
 
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
         work = partial(_loss_sums, held=self._held(held_out), loss=loss)
-        return np.asarray(self.blocks.reduce(work, np.add))
+        return np.asarray(self.reduce(work, np.add))
 
     def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
         """Yield, fold by fold, the outputs (c, t, k) of its models for its test rows."""
         c, _, k = held_out.models[0].coef.shape
-        n = self.blocks.data.n_rows
+        n = self.data.n_rows
         out, Y = np.empty((c, n, k)), np.zeros((n, k))
         fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
-        for at, *values in self.blocks.stream(partial(_held_outputs, held=self._held(held_out))):
+        for at, *values in self.stream(partial(_held_outputs, held=self._held(held_out))):
             out[:, at], Y[at], fold[at], label[at], weight[at] = values
         plain = bool(np.all(weight == 1.0))
         everything = Targets(Y, label, None, None if plain else weight)
@@ -626,7 +592,7 @@ class ScanRows(Training):
 
     def scored_parts(self, errors: FloatArray) -> list[Any]:
         """Return the most promising models, for one pass: another costs too much."""
-        n, k = self.blocks.data.n_rows, self.n_outputs
+        n, k = self.data.n_rows, self.n_outputs
         require(
             8 * n * (k + 4) * 4,
             self.budget,
@@ -642,7 +608,7 @@ class ScanRows(Training):
 
     def row_blocks(self, task: Classes | None) -> Iterator[RowBlock]:
         """Yield the rows as conjugate gradients take them, with the targets of classes."""
-        for piece in self.blocks.pieces():
+        for piece in self.pieces():
             for part in slices(len(piece.X), CHUNK):
                 rows = piece.take(part)
                 yield row_block(rows.X, rows.Y, rows.weight, rows.label, task, self.table)
@@ -660,7 +626,7 @@ class ScanRows(Training):
         """Minimise another loss for one output; the scale of residuals is that of the sample."""
 
         def passes(work: Any, combine: Any) -> Any:
-            return self.blocks.reduce(partial(_one_target, work=work, output=output), combine)
+            return self.reduce(partial(_one_target, work=work, output=output), combine)
 
         def scale_of(model: tuple[FloatArray, FloatArray]) -> float:
             fitted = self.backend.outputs(kernel, self.sample.X, Z, *model)
@@ -682,7 +648,15 @@ class ScanRows(Training):
 
     def holds(self, keys: Any, seed: int) -> BoolArray:
         """Return which of some hashes of rows are among the rows, in one pass."""
-        return np.asarray(self.blocks.reduce(partial(_holds, keys=keys, seed=seed), np.logical_or))
+        return np.asarray(self.reduce(partial(_holds, keys=keys, seed=seed), np.logical_or))
+
+
+def _on_part(rows: ScanRows, work: Callable[[ScanRows], Any], part: Scan) -> Any:
+    return work(replace(rows, data=part))
+
+
+def _listed(rows: ScanRows, work: Callable[[ScanRows], Iterator[Any]], part: Scan) -> list[Any]:
+    return list(work(replace(rows, data=part)))
 
 
 def _added(one: list[Any], other: list[Any]) -> list[Any]:
@@ -690,7 +664,7 @@ def _added(one: list[Any], other: list[Any]) -> list[Any]:
 
 
 def _moments(
-    blocks: Blocks,
+    rows: ScanRows,
     kernel: Kernel,
     Z: FloatArray,
     folds: PositionFolds | PositionHoldout | None,
@@ -699,18 +673,18 @@ def _moments(
     threads: int,
 ) -> list[Moments]:
     n_cells = (1 if folds is None else folds.n_cells) * max(n_classes, 1)
-    n_targets = 0 if n_classes else blocks.n_targets
+    n_targets = 0 if n_classes else rows.n_outputs
 
     def assign(position: IntArray, label: IntArray) -> IntArray:
         fold = np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
         return fold * n_classes + label if n_classes else fold
 
-    pieces = (piece._replace(Y=piece.Y[:, :n_targets]) for piece in blocks.pieces(assign))
+    pieces = (piece._replace(Y=piece.Y[:, :n_targets]) for piece in rows.pieces(assign))
     return accumulate_stream(kernel, pieces, Z, n_cells, n_targets, budget=budget, threads=threads)
 
 
 def _factors(
-    blocks: Blocks,
+    rows: ScanRows,
     kernel: Kernel,
     Z: FloatArray,
     map: NystromMap,
@@ -720,7 +694,7 @@ def _factors(
         return np.zeros(len(position), np.intp) if folds is None else folds.assign(position)
 
     n_cells = 1 if folds is None else folds.n_cells
-    return stream_factors(kernel, Z, map, blocks.pieces(assign), n_cells, blocks.n_targets)
+    return stream_factors(kernel, Z, map, rows.pieces(assign), n_cells, rows.n_outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -731,7 +705,7 @@ class _HeldOut:
     factors: FloatArray | None  # of the weights of the rows of a class
     threads: int
 
-    def run(self, blocks: Blocks, use: Any) -> Iterator[tuple[int, Any]]:
+    def run(self, rows: ScanRows, use: Any) -> Iterator[tuple[int, Any]]:
         kernel, Z, models, folds = self.of
         assert not isinstance(folds, Folds)
 
@@ -739,7 +713,7 @@ class _HeldOut:
             part = folds.assign(position)
             return np.where(part < folds.n_test, part, -1)
 
-        return map_outputs(kernel, blocks.pieces(assign), Z, models, use, threads=self.threads)
+        return map_outputs(kernel, rows.pieces(assign), Z, models, use, threads=self.threads)
 
     def targets(self, rows: Piece) -> Targets:
         weight = np.ones(len(rows.cell)) if rows.weight is None else rows.weight
@@ -748,7 +722,7 @@ class _HeldOut:
         return Targets(rows.Y, rows.label, weight)
 
 
-def _loss_sums(blocks: Blocks, held: _HeldOut, loss: RowLoss) -> FloatArray:
+def _loss_sums(rows: ScanRows, held: _HeldOut, loss: RowLoss) -> FloatArray:
     models = held.of.models
     sums = np.zeros((len(models[0].coef), len(models)))
 
@@ -756,29 +730,29 @@ def _loss_sums(blocks: Blocks, held: _HeldOut, loss: RowLoss) -> FloatArray:
         targets = held.targets(part)
         return np.asarray(loss.rows(outputs, targets) @ targets.weight)
 
-    for v, values in held.run(blocks, use):
+    for v, values in held.run(rows, use):
         sums[:, v] += values
     return sums
 
 
-def _held_outputs(blocks: Blocks, held: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
+def _held_outputs(rows: ScanRows, held: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
     def use(v: int, part: Piece, outputs: FloatArray) -> tuple[FloatArray, ...]:
         fold = np.full(len(part.cell), v)
         weight = np.ones(len(part.cell)) if part.weight is None else part.weight
-        if blocks.factors is not None:  # a scorer sees the caller's weights, not those of classes
-            weight = weight / blocks.factors[part.label]
+        if rows.class_factors is not None:  # a scorer does not see the weights of classes
+            weight = weight / rows.class_factors[part.label]
         return part.position, outputs, part.Y, fold, part.label, weight
 
-    return (values for _, values in held.run(blocks, use))
+    return (values for _, values in held.run(rows, use))
 
 
-def _one_target(blocks: Blocks, work: Any, output: int) -> Any:
-    return work(piece._replace(Y=piece.Y[:, [output]]) for piece in blocks.pieces())
+def _one_target(rows: ScanRows, work: Any, output: int) -> Any:
+    return work(piece._replace(Y=piece.Y[:, [output]]) for piece in rows.pieces())
 
 
-def _holds(blocks: Blocks, keys: Any, seed: int) -> BoolArray:
+def _holds(rows: ScanRows, keys: Any, seed: int) -> BoolArray:
     held = np.zeros(len(keys), dtype=bool)
-    for piece in blocks.pieces():
+    for piece in rows.pieces():
         held |= np.isin(keys, hash_rows(piece.X, seed))
     return held
 
@@ -812,3 +786,7 @@ def class_rows(
         budget=host.budget,
         threads=host.threads,
     )
+
+
+Training: TypeAlias = Rows | ScanRows
+"""The training rows of one task, wherever they are; both classes have the same members."""

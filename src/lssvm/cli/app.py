@@ -152,7 +152,7 @@ def explain_first(model: str, data: str, output: Output) -> None:
     loaded: Any = load_model(model).model
     rows = model_scan(loaded, open_table(data, Reading()), None)
     first = next(rows.blocks()).take(np.arange(1))
-    found = loaded.explain(as_given(loaded, first, rows.schema), n_background=50)
+    found = loaded.explain(as_given(loaded, first), n_background=50)
     order = np.argsort(-np.abs(found.values[0]))
     base, total = float(found.base_values[0]), float(found.prediction[0])
     output.table(

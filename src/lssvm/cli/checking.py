@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, is_sparse
-from lssvm.cli.models import as_columns, as_given, last_step, learned, prepared_table
+from lssvm.cli.models import as_given, last_step, learned, prepared_table
 from lssvm.data.encodings import NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
 
 if TYPE_CHECKING:
     from lssvm.cli.models import Model
-    from lssvm.data.raw import Schema
 
 _SOME = 2000  # rows of a basis whose neighbours are looked for
 _SHIFT = 0.5  # standard deviations that a mean may differ by, and three of its own
@@ -32,12 +31,9 @@ class RowCheck:
     Parameters
     ----------
     model : fitted model
-    schema : Schema
-        Of the blocks.
     """
 
     model: Model
-    schema: Schema
 
     def __post_init__(self) -> None:
         self.rows = self.far = 0
@@ -49,27 +45,14 @@ class RowCheck:
 
     def add(self, block: Any) -> None:
         """Look at a block of raw rows."""
-        ready = learned(self.model).get("preparation_")
-        if ready is not None:
-            self._add_scanned(ready, block)
-        elif self._prepared is not None:
-            self._add_table(self._prepared, as_columns(block, self.schema))
+        if self._prepared is not None:
+            self._add_table(self._prepared, block.table)
         if self._nearest is not None:
-            far = self._nearest(as_given(self.model, block, self.schema))
+            far = self._nearest(as_given(self.model, block))
             if self.first_far is None and far.any():
                 self.first_far = self.rows + int(np.flatnonzero(far)[0])
             self.far += int(far.sum())
         self.rows += len(block)
-
-    def _add_scanned(self, ready: Any, block: Any) -> None:
-        names = ready.schema.numbers
-        self._count(names, (block.numbers - ready.mean) / ready.scale)
-        for name, column, known in zip(
-            ready.schema.texts, block.texts, ready.categories, strict=True
-        ):
-            sizes = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-            pairs = zip(column.levels, sizes.tolist(), strict=True)
-            self._new(name, {level: n for level, n in pairs if n and level not in known})
 
     def _add_table(self, prepared: PreparedTable, columns: Any) -> None:
         table = prepared.read(columns)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from typer import Option
 
 from lssvm.cli.console import percent
-from lssvm.cli.models import Model, as_columns, estimator_class
+from lssvm.cli.models import Model, estimator_class
 from lssvm.cli.options import Columns, DataFile, Reading, Seeded
 
 if TYPE_CHECKING:
@@ -100,26 +100,22 @@ def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[P
     """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
     import numpy as np
 
-    from lssvm.data.prepare import survey
+    from lssvm.data.preparation import PreparationSettings, learn
 
     rule = inspected.rule(test, seed)
     train, held = rule.split(inspected.table, inspected.scan(), inspected.target)
     assert held is not None
-    surveyed = survey(train, round(limit * (1 - test)), seed=seed)
-    ready = surveyed.preparation
-    assert ready is not None
-    samples = surveyed.sample, survey(held, round(limit * test), seed=seed).sample
+    drawn = train.sample(round(limit * (1 - test)), seed=seed).block
+    others = held.sample(round(limit * test), seed=seed).block
+    settings = PreparationSettings(target="classes" if inspected.classes else "numbers", seed=seed)
+    ready = learn(drawn.table, drawn.target, drawn.weight, None, settings)
     kind = None if inspected.classes else np.float64
-    first, second = (
-        Prepared(
-            ready.transform(sample),
-            np.asarray(sample.target, dtype=kind),
-            sample.weight,
-            as_columns(sample, train.schema),
-        )
-        for sample in samples
-    )
-    return first, second
+
+    def prepared(block: Any, X: Any) -> Prepared:
+        return Prepared(X, np.asarray(block.target, dtype=kind), block.weight, block.table)
+
+    first = prepared(drawn, ready.transform(drawn, ready.positions))
+    return first, prepared(others, ready.prepared.transform(others))
 
 
 def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str, Any]]:

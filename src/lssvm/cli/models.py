@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from lssvm.cli.tables import Table
     from lssvm.data import Scan
     from lssvm.data.preparation import PreparedTable
-    from lssvm.data.raw import Schema
     from lssvm.reductions import FixedSizeL0
-
-_TYPES = {"number": "number", "category": "text"}
 
 
 class Model(Protocol):
@@ -63,17 +60,19 @@ def reads_scans(model: Model) -> bool:
 
 
 def prepared_table(model: Model) -> PreparedTable | None:
-    """Return how a model prepares tables; None where it takes numbers, or prepares scans."""
+    """Return how a model prepares raw columns; None where it takes numbers."""
     ready = learned(model).get("preparations_")
     if ready is not None:  # all of the same columns; this one shows a shift
         found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
         return found
-    return None if last_step(model) is model else learned(model.steps[0][1]).get("prepared_")
+    if last_step(model) is model:
+        return learned(model).get("preparation_")
+    return learned(model.steps[0][1]).get("prepared_")
 
 
 def takes_tables(model: Model) -> bool:
     """Say whether the methods of a model take columns with names."""
-    return "preparations_" in learned(model) or last_step(model) is not model
+    return last_step(model) is not model or prepared_table(model) is not None
 
 
 def needed_columns(model: Model) -> tuple[str, ...]:
@@ -93,13 +92,9 @@ def needed_columns(model: Model) -> tuple[str, ...]:
 
 def column_types(model: Model) -> dict[str, str]:
     """Return how the columns of a model are to be read from CSV."""
-    if "preparation_" in learned(model):
-        schema = model.preparation_.schema
-        pairs = zip(schema.names, schema.kinds, strict=True)
-        return {name: kind for name, kind in pairs if kind in ("number", "text")}
     ready = prepared_table(model)
-    columns = () if ready is None else ready.columns
-    return {column.name: _TYPES[column.kind] for column in columns if column.kind in _TYPES}
+    kinds = {} if ready is None else ready.kinds
+    return {name: kind for name, kind in kinds.items() if kind in ("number", "text")}
 
 
 def model_scan(model: Model, table: Table, target: str | None, weight: str | None = None) -> Scan:
@@ -129,25 +124,17 @@ def target_type(model: Model) -> str:
 
 def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
     """Yield blocks of raw rows, with what the methods of the model take for them."""
-    plain = "preparation_" not in learned(model) and not takes_tables(model)
-    if plain and data.schema.texts:
+    if not takes_tables(model) and data.schema.texts:
         raise InvalidInputError(
             f"The columns {list(data.schema.texts)} hold text, which the model cannot read."
         )
     for block in data.blocks():
-        yield block, as_given(model, block, data.schema)
+        yield block, as_given(model, block)
 
 
-def as_given(model: Model, block: Any, schema: Schema) -> Any:
+def as_given(model: Model, block: Any) -> Any:
     """Return a block of raw rows as the methods of the model take them."""
-    if "preparation_" in learned(model):
-        return block
-    return as_columns(block, schema) if takes_tables(model) else block.numbers
-
-
-def as_columns(block: Any, schema: Schema) -> Any:
-    """Return the columns of raw rows, typed as they are in the files."""
-    return block.table(schema)
+    return block.table if takes_tables(model) else block.numbers
 
 
 def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:
@@ -182,7 +169,7 @@ def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: An
             options[f"{last}groups"] = groups
             if steps is not None:  # what is encoded by the target is encoded without the group
                 options[f"{steps[0][0]}__groups"] = groups
-        fit(as_columns(whole, data.schema), whole.target, **options)
+        fit(whole.table, whole.target, **options)
     return progress.stopped
 
 

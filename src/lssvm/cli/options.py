@@ -264,9 +264,6 @@ class Columns:
         (), "The numbers of a column are names of categories.", "COLUMN"
     )
     task: str = option("auto", "By default judged by the target.", "auto|classification|regression")
-    max_categories: int = option(
-        64, "Most different texts of a column (not in the table model).", "N", min=1
-    )
 
 
 def read_orders(given: Sequence[str]) -> dict[str, list[str]]:

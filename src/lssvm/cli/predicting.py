@@ -89,7 +89,7 @@ def predict(
     rows = 0
     with open_input(data, reading, general.output.note) as table:
         scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
-        check = RowCheck(loaded, scanned.schema) if written.check else None
+        check = RowCheck(loaded) if written.check else None
         with table_writer(out, escape=written.escape) as write:
             for block, X in model_blocks(loaded, scanned):
                 write(kept.take(len(block)) | predicted(loaded, X, written.proba, interval))
@@ -225,7 +225,7 @@ def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
             unknown.append(weight[~known])
             block = block.take(np.flatnonzero(known))
         if len(block):
-            X, classes = as_given(model, block, data.schema), np.asarray(model.classes_)
+            X, classes = as_given(model, block), np.asarray(model.classes_)
             parts.append(
                 predict_classes(model, X, block.target, classes, block.weight, scores=ranked)
             )
@@ -388,10 +388,6 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
         used = [column for column in ready.columns if column.encoding is not None]
         facts["columns"] = {column.name: column.kind for column in used}
         facts["features"] = ready.n_features
-    elif "preparation_" in fitted:
-        schema = model.preparation_.schema
-        facts["columns"] = dict(zip(schema.names, schema.kinds, strict=True))
-        facts["features"] = model.preparation_.n_features
     elif "feature_names_in_" in fitted:
         facts["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
     for name in ("format", "version", "schema_sha256"):

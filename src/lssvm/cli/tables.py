@@ -93,7 +93,6 @@ class Table:
             target=target,
             columns=None if columns is None else list(columns),
             weight=weight,
-            missing="impute",
             csv=csv,
             **options,
         )
@@ -417,8 +416,6 @@ class Inspection:
         How the target is to be read from CSV.
     without : int
         Rows without a target, which are left out.
-    max_categories : int
-        Most different strings of a column of text.
     """
 
     table: Table
@@ -432,7 +429,6 @@ class Inspection:
     labels: Mapping[Any, int] | None
     types: Mapping[str, str]
     without: int
-    max_categories: int
 
     @property
     def classes(self) -> bool:
@@ -441,9 +437,7 @@ class Inspection:
 
     def scan(self) -> Scan:
         """Return the data set with these columns."""
-        return self.table.scan(
-            self.target, self.features, self.weight, self.types, max_categories=self.max_categories
-        )
+        return self.table.scan(self.target, self.features, self.weight, self.types)
 
     def rule(
         self, share: float, seed: int, group: str | None = None, time: str | None = None
@@ -477,15 +471,13 @@ class Inspection:
         )
 
 
-def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Inspection:
+def inspect_table(table: Table, columns: Columns) -> Inspection:
     """Pass once over a data set.
 
     Parameters
     ----------
     table : Table
     columns : Columns
-    anything : bool, default=False
-        Whether the model takes dates, and text of any number of different strings.
 
     Raises
     ------
@@ -503,7 +495,6 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
     table.need([target], ", which is to be predicted")
     table.need([*([weight] if weight else []), *columns.drop, *columns.category], "")
     table = table.with_categories([n for n in columns.category if n != target])
-    most = 2**31 if anything else columns.max_categories
     if table.kinds[target] not in ("number", "boolean", "text"):
         raise InvalidInputError(
             f"The target {target!r} has the type {table.kinds[target]}: numbers or text are needed."
@@ -519,7 +510,7 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
         raise InvalidInputError(
             f"{table.path} has no column to learn from besides the target {target!r}."
         )
-    facts = _Facts(table, target, features, most)
+    facts = _Facts(table, target, features)
     try:
         for block in table.scan(target, features, weight).blocks():
             facts.add(block)
@@ -538,16 +529,16 @@ def inspect_table(table: Table, columns: Columns, anything: bool = False) -> Ins
     labels = facts.labels if task == "classification" else None
     types, without = {target: facts.type(task)}, len(table.known(target)) - facts.rows
     chosen = (table, target, weight, kept, left_out)
-    return Inspection(*chosen, facts.rows, task, reason, labels, types, without, most)
+    return Inspection(*chosen, facts.rows, task, reason, labels, types, without)
 
 
 class _Facts:
     """What is counted block by block."""
 
-    def __init__(self, table: Table, target: str, features: list[str], most: int) -> None:
-        self.table, self.target, self.most = table, target, most
+    def __init__(self, table: Table, target: str, features: list[str]) -> None:
+        self.table, self.target = table, target
         self.numbers = [n for n in features if table.kinds[n] != "text"]
-        self.strings: dict[str, set[str]] = {n: set() for n in features if n not in self.numbers}
+        self.texts = [n for n in features if n not in self.numbers]
         self.rows = 0
         self.present = dict.fromkeys(features, 0)
         self.labels: Counter[Any] | None = Counter()
@@ -558,21 +549,11 @@ class _Facts:
         """Look at rows."""
         check_rows(block)
         self.rows += len(block)
-        infinite = np.isinf(block.numbers)
-        if infinite.any():
-            row, column = (int(i[0]) for i in np.nonzero(infinite))
-            raise InvalidInputError(
-                f"Column {self.numbers[column]!r} has an infinite value in {block.place(row)}: "
-                "replace it by a number, or leave the column out with --drop."
-            )
         counts = np.isfinite(block.numbers).sum(axis=0)
         for name, count in zip(self.numbers, counts.tolist(), strict=True):
             self.present[name] += count
-        for (name, strings), column in zip(self.strings.items(), block.texts, strict=True):
-            known = column.codes[column.codes >= 0]
-            self.present[name] += len(known)
-            if len(strings) <= min(self.most, _MANY):
-                strings.update(column.levels[code] for code in np.unique(known))
+        for name, column in zip(self.texts, block.texts, strict=True):
+            self.present[name] += int(np.sum(column.codes >= 0))
         y = block.target
         self.dtype = y.dtype.kind
         if self.dtype == "f":
@@ -584,19 +565,11 @@ class _Facts:
     def check(self) -> dict[str, str]:
         """Return the columns that cannot be used, and why."""
         empty = [name for name, count in self.present.items() if count == 0]
-        reasons = {
+        return {
             name: "it has neither a name nor values"
             if _NAMELESS.fullmatch(name)
             else "all its values are missing"
             for name in empty
-        }
-        many = (
-            f"text with more than {self.most} different strings (keep it with --max-categories "
-            "N, or with --model table, which takes any)"
-        )
-        return {
-            **reasons,
-            **{name: many for name, strings in self.strings.items() if len(strings) > self.most},
         }
 
     def type(self, task: str) -> str:

@@ -227,7 +227,7 @@ def _train(
         )
     table.need(parted, ", by which rows are held out")
     columns = replace(columns, drop=[*columns.drop, *parted])
-    inspected = inspect_table(table, columns, anything=kind != "fixed-size")
+    inspected = inspect_table(table, columns)
     if modelling.kind == "auto" and kind == "table":
         why = too_large(inspected, fitting.memory, testing.group is not None)
         if why and (modelling.preset is not None or modelling.time_limit is not None):
@@ -296,15 +296,15 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
         Whether the model has to know groups, for which it needs all rows in memory.
     """
     from lssvm._core.blocks import as_bytes
-    from lssvm.estimators import table_source
+    from lssvm.estimators import table_fit
 
     n, d = inspected.n_rows, len(inspected.features)
     if n > MOST_ROWS:
         return f"more than {MOST_ROWS:,} rows"
-    streamed = n > table_source.MANY  # it chooses by a sample and reads the others in blocks
+    streamed = n > table_fit.MANY  # it chooses by a sample and reads the others in blocks
     if streamed and grouped:
-        return f"more than {table_source.MANY:,} rows, too many for groups"
-    chosen = 8 * _COPIES * d * (table_source.SAMPLE if streamed else n)
+        return f"more than {table_fit.MANY:,} rows, too many for groups"
+    chosen = 8 * _COPIES * d * (table_fit.SAMPLE if streamed else n)
     kept = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
     if max(chosen, kept) > as_bytes(memory):
         return f"the table model of {n:,} rows would need more memory than the budget"
@@ -493,7 +493,7 @@ def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
     named = f".with_categories({texts!r})" if texts else ""
     names = ",\n".join(map(repr, inspected.features))  # names may hold spaces and hyphens
     target, weight = inspected.target, inspected.weight
-    options = f", types={dict(inspected.types)!r}, max_categories={inspected.max_categories}"
+    options = f", types={dict(inspected.types)!r}"
     groups = rule is not None and _groups(fitted.model, inspected, rule) is not None
     used = ["open_table"] if rule is None else ["HoldOut", "open_table"]
     plain = reads_scans(fitted.model) and not groups

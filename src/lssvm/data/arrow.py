@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +64,6 @@ class ArrowReader(Reader):
     columns: tuple[str, ...] | None
     csv: CsvOptions = field(default_factory=CsvOptions)
     skip: bool = False
-    named: ClassVar[bool] = True
 
     @cached_property
     def schema(self) -> Schema:
@@ -76,10 +75,9 @@ class ArrowReader(Reader):
         """The columns of target and weight, as the first file has them."""
         return self._schema(self.open_file(self.files[0]), self.files[0], self._others)
 
-    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> ArrowReader:
+    def choose(self, names: tuple[str, ...], kinds: Mapping[str, str]) -> ArrowReader:
         """Return a reader of these columns, which CSV files are to hold numbers or text in."""
-        pairs = () if kinds is None else zip(names, kinds, strict=True)
-        expected = {name: kind for name, kind in pairs if kind in ("number", "text")}
+        expected = {n: kinds[n] for n in names if kinds.get(n) in ("number", "text")}
         csv = replace(self.csv, types={**self.csv.types, **expected})
         return replace(self, columns=names, csv=csv)
 
@@ -208,6 +206,7 @@ class ArrowReader(Reader):
     def _block(self, batch: Any, start: int, file: str, inside: int, rows: IntArray) -> RawBlock:
         targets = [_target(batch.column(name), name, file, inside) for name in self.target]
         return RawBlock(
+            self.schema,
             *_features(batch, self.schema),
             stacked(targets),
             None if self.weight is None else column_numbers(batch.column(self.weight)),

@@ -10,7 +10,6 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -241,7 +240,7 @@ def _while_open(client: Any) -> Iterator[None]:
     """Say so where a client was closed while somebody waited for its workers."""
     try:
         yield
-    except (CancelledError, asyncio.CancelledError, RuntimeError, AttributeError, OSError) as error:
+    except (Exception, asyncio.CancelledError) as error:
         if client.status in _CLOSED and not isinstance(error, LSSVMError):
             raise _closed(client) from error
         raise

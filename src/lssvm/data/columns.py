@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -181,6 +181,8 @@ class RawTable:
         Whether the columns brought names of their own; those of an array are x0, x1 and so on.
     n_rows : int
         How many rows there are.
+    place : callable
+        From the number of a row to words for where it is, such as a line of a file.
 
     Examples
     --------
@@ -193,6 +195,7 @@ class RawTable:
     columns: tuple[RawColumn, ...]
     named: bool
     n_rows: int
+    place: Callable[[int], str] = "row {}".format
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,7 +210,7 @@ class RawTable:
         """Return some columns by their names."""
         known = dict(zip(self.names, self.columns, strict=True))
         columns = tuple(known[name] for name in names if name in known)
-        return RawTable(columns, self.named, self.n_rows)
+        return replace(self, columns=columns)
 
     def in_order(self, ordered: Mapping[str, Sequence[Any]]) -> RawTable:
         """Return the table with levels of some columns in an order of their own."""
@@ -215,7 +218,7 @@ class RawTable:
             column.in_order(ordered[column.name]) if column.name in ordered else column
             for column in self.columns
         )
-        return RawTable(columns, self.named, self.n_rows)
+        return replace(self, columns=columns)
 
     def take(self, rows: Any) -> RawTable:
         """Return some rows.
@@ -270,7 +273,7 @@ def read_table(
     """
     if isinstance(X, RawTable):
         return X if columns is None else X.select(list(columns))
-    named = _named_columns(X)
+    named = named_columns(X)
     if named is None:
         return _read_array(X)
     names = list(named) if columns is None else [name for name in columns if name in named]
@@ -294,11 +297,12 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     """
     if isinstance(X, RawTable):
         return X.names if X.named else None
-    named = _named_columns(X)
+    named = named_columns(X)
     return None if named is None else tuple(named)
 
 
-def _named_columns(X: Any) -> dict[str, Any] | None:
+def named_columns(X: Any) -> dict[str, Any] | None:
+    """Return the columns of a table by their names, as they are; None for an array."""
     if is_sparse(X):
         return None
     if isinstance(X, Mapping):
@@ -331,6 +335,23 @@ def _unique(columns: dict[str, Any], count: int) -> dict[str, Any]:
             "X has 0 feature(s) (shape=(n, 0)) while a minimum of 1 is required."
         )
     return columns
+
+
+def count_rows(X: Any) -> int:
+    """Return the number of rows of a table or an array, whatever it is."""
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape):
+        return int(shape[0])
+    if isinstance(X, Mapping):
+        return max((len(column) for column in X.values()), default=0)
+    if hasattr(X, "__len__"):
+        return len(X)
+    if hasattr(X, "__array__"):
+        return len(np.asarray(X))
+    raise InvalidInputError(
+        f"X is a {type(X).__name__}: give a data frame, an Arrow table, a mapping of columns or an "
+        "array of shape (n, d)."
+    )
 
 
 def _length(X: Any) -> int:

@@ -28,24 +28,19 @@ from lssvm.data.cluster import (
     need_dask,
     task_resources,
 )
+from lssvm.data.columns import read_column, read_table
 from lssvm.data.plain import (
     ArrayReader,
     FrameReader,
     LibsvmReader,
     frame_numbers,
     frame_target,
-    kind_of_values,
-    raw_block,
 )
 from lssvm.data.raw import RawBlock, Reader, Schema, stacked
 
 
 class Opener(Protocol):
     """How the values of a part become rows, on the worker that has them."""
-
-    @property
-    def named(self) -> bool:
-        """Whether columns have names of their own."""
 
     def schema(self, columns: tuple[str, ...] | None) -> Schema:
         """Return the columns of features; all but those of target and weight for None."""
@@ -67,12 +62,10 @@ class ArrayParts(Opener):
     """Chunks of a Dask array, with those of target and weight."""
 
     n_columns: int
-    named: bool = False
 
     def schema(self, columns: tuple[str, ...] | None) -> Schema:
         """All columns hold numbers."""
-        names = tuple(f"x{j}" for j in range(self.n_columns))
-        return Schema(names, ("number",) * len(names))
+        return Schema.of_numbers(self.n_columns)
 
     def open(self, part: Part, schema: Schema) -> ArrayReader:
         """Return the rows of a chunk."""
@@ -109,7 +102,6 @@ class FrameParts(Opener):
     target: tuple[str, ...] = ()
     weight: str | None = None
     beside: str | None = None
-    named: bool = True
 
     def schema(self, columns: tuple[str, ...] | None) -> Schema:
         """Return the columns as Dask knows them."""
@@ -118,8 +110,6 @@ class FrameParts(Opener):
     def open(self, part: Part, schema: Schema) -> _TableRows:
         """Return the rows of a partition."""
         frame, target, weight = part.values
-        found = FrameReader(frame, self.target, self.weight, schema.names).schema
-        schema.check(found, self.where(part))
         targets = [frame[name] for name in self.target]
         if target is not None:
             targets = [target[name] for name in target.columns] if is_wide(target) else [target]
@@ -127,15 +117,18 @@ class FrameParts(Opener):
             weight = frame[self.weight]
         for what, given in (*(("target", y) for y in targets), ("weight", weight)):
             _same_length(what, given, len(frame))
-        kinds: list[str | None] = [kind_of_values(self.meta[n]) for n in self.target]
-        kinds = kinds or [self.beside] * len(targets)
-        for kind, y in zip(kinds, targets, strict=True):
-            if len(y) and (kind_of_values(y) == "text") != (kind == "text"):
+        kinds: list[str | None] = [_kind(self.meta[name]) for name in self.target]
+        for kind, y in zip(kinds or [self.beside] * len(targets), targets, strict=True):
+            if len(y) and _kind(y) != kind:
                 raise InvalidInputError(
-                    f"the target holds {kind_of_values(y)}s, but {kind}s were expected: make it "
-                    "of one type."
+                    f"the target holds {_kind(y)}s, but {kind}s were expected: make it of one type."
                 )
-        return _TableRows(frame, targets, weight, schema)
+        return _TableRows(frame, targets, weight, schema, self.where(part))
+
+
+def _kind(values: Any) -> str:
+    """Return what targets hold: "text" or "number"."""
+    return "text" if read_column("", values).kind in ("category", "empty") else "number"
 
 
 def is_wide(values: Any) -> bool:
@@ -151,10 +144,12 @@ class _TableRows:
     targets: list[Any]
     weight: Any
     schema: Schema
+    where: str
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         for part in slices(len(self.frame), batch_rows):
-            raw = raw_block(self.frame.iloc[part], self.schema)
+            table = read_table(self.frame.iloc[part], self.schema.names)
+            raw = RawBlock.of_table(table, self.schema, self.where)
             targets = [
                 frame_target(str(getattr(y, "name", "y")), _cut(y, part), part.start)
                 for y in self.targets
@@ -180,7 +175,6 @@ class FileParts(Opener):
     """
 
     reader: Any
-    named: bool = True
 
     def schema(self, columns: tuple[str, ...] | None) -> Schema:
         """Return the columns as the first file has them."""
@@ -233,11 +227,6 @@ class DaskReader(Reader):
     collection: Any = None
     distributed: ClassVar[bool] = True
 
-    @property
-    def named(self) -> bool:  # type: ignore[override]
-        """Whether columns have names of their own."""
-        return self.opener.named
-
     @cached_property
     def schema(self) -> Schema:
         """The columns of features."""
@@ -286,7 +275,7 @@ class DaskReader(Reader):
                 [da.from_delayed(value, (part.rows, *shape), **kind) for value, part in delayed]
             )
         of_rows = partial(_of_rows, job, empty)
-        if self.named:
+        if self.schema.named:
             meta = _framed(empty, X._meta.index[:0], name)
             return X.map_partitions(partial(_of_frame, of_rows, name), meta=meta)
         X = X.rechunk({1: -1})
@@ -456,7 +445,7 @@ def frame_reader(
     if target is not None:
         _check_beside("y", target, X)
         found = target._meta
-        beside = kind_of_values(found[found.columns[0]] if is_wide(found) else found)
+        beside = _kind(found[found.columns[0]] if is_wide(found) else found)
     if weight is not None:
         _check_beside("sample_weight", weight, X)
     lists = [

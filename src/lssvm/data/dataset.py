@@ -1,35 +1,160 @@
-"""What a caller gave, opened in one place: arrays in memory, or rows that are read in blocks."""
+"""What a caller gave, opened in one place: rows in memory, or rows that are read in blocks.
+
+`Arrays` and `Scan` have the same members, so that nothing else asks where rows are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
-from lssvm._core.arrays import Array, compat, is_dask
-from lssvm._core.device import is_foreign, on_host
+import numpy as np
+
+from lssvm._core.arrays import AnyArray, FloatArray, check_weight, compat, is_dask
+from lssvm._core.blocks import slices
+from lssvm._core.device import like, on_host
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import RawTable, count_rows, read_table
 from lssvm.data.dask import array_reader, frame_reader
-from lssvm.data.raw import is_source
+from lssvm.data.preparation import PreparedTable
+from lssvm.data.raw import RawBlock, Schema, TableRows, chunk_rows, is_source
+from lssvm.data.sampling import Sample, Sampler
 from lssvm.data.scanning import Scan, scan
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Arrays of any library, sparse matrices and frames, as they were given."""
+    """Rows in memory as they were given: arrays of any library, sparse matrices and frames."""
 
     X: Any
     y: Any = None
     sample_weight: Any = None
     groups: Any = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return count_rows(self.X)
+
+    @cached_property
+    def table(self) -> RawTable:
+        """The rows as typed columns."""
+        return read_table(on_host(self.X))
 
     @property
-    def foreign(self) -> Array | None:
-        """X where it is an array of another library than NumPy."""
-        return self.X if is_foreign(self.X) else None
+    def schema(self) -> Schema:
+        """Columns of features and what they hold."""
+        return Schema.of_table(self.table)
+
+    @property
+    def target(self) -> AnyArray | None:
+        """The targets in main memory, one for each row."""
+        y = None if self.y is None else np.asarray(on_host(self.y))
+        if y is not None and (y.ndim not in (1, 2) or len(y) != self.n_rows):
+            raise InvalidInputError(
+                f"y has shape {y.shape} but X has {self.n_rows} rows: give one target per row."
+            )
+        return y
+
+    @cached_property
+    def weight(self) -> FloatArray | None:
+        """The weights (n,), checked; None where all are one."""
+        return check_weight(on_host(self.sample_weight), self.n_rows)
+
+    @property
+    def has_target(self) -> bool:
+        """Whether rows come with targets."""
+        return self.y is not None
+
+    @property
+    def native(self) -> Any:
+        """The rows as they were given."""
+        return self.X
+
+    @property
+    def distributed(self) -> bool:
+        """No row is on a cluster."""
+        return False
+
+    @property
+    def client(self) -> None:
+        """There is no client of Dask."""
+        return
+
+    def in_memory(self, who: str) -> Arrays:
+        """Return the rows, all of which are in memory."""
+        return self
 
     def on_host(self) -> tuple[Any, Any, Any]:
-        """Return X, y and the weights in main memory."""
+        """Return X, y and the weights in main memory, as they were given."""
         return on_host(self.X), on_host(self.y), on_host(self.sample_weight)
+
+    def read(self) -> TableRows:
+        """Return all rows, with targets as they were given."""
+        return TableRows(self.table, on_host(self.y), self.weight)
+
+    def blocks(self) -> Iterator[TableRows]:
+        """Yield all rows in order, in the blocks in which a scan has them."""
+        y, weight = self.target, self.weight
+        for part in slices(self.n_rows, chunk_rows(len(self.table.columns))):
+            target, own = (None if values is None else values[part] for values in (y, weight))
+            yield TableRows(self.table.take(part), target, own, part.start)
+
+    def sample(self, size: int, *, seed: int = 0, classes: bool = False) -> Sample:
+        """Draw the rows that `Scan.sample` draws."""
+        none = np.empty((self.n_rows, 0))
+        positions = RawBlock(Schema.of_numbers(0), none, (), self.target, self.weight, 0)
+        drawn = Sampler(size, seed, classes).add([positions]).sample()
+        rows = self.table.take(drawn.positions)
+        return replace(drawn, block=TableRows(rows, drawn.block.target, drawn.block.weight))
+
+    def select(
+        self, names: tuple[str, ...] | None, n_columns: int, kinds: Mapping[str, str]
+    ) -> Arrays:
+        """Return the rows as they are: columns are looked for where they are prepared."""
+        return self
+
+    def checked(self, check: Callable[[Any], Any]) -> Arrays:
+        """Return the rows as ``check`` returns them."""
+        return replace(self, X=check(self.X))
+
+    def with_validation(self, cv: Any) -> tuple[Arrays, Any]:
+        """Return the rows, and ``cv`` as it is."""
+        return self, cv
+
+    def features(self, preparation: PreparedTable | None) -> Any:
+        """Return the features: prepared, or the rows as they are."""
+        return self.X if preparation is None else preparation.transform(on_host(self.X))
+
+    def map(self, work: Callable[[Any, int], Any], threads: int) -> Iterator[Any]:
+        """Yield what ``work`` returns for all rows at once, which may use all threads."""
+        yield work(self, threads)
+
+    def reduce(self, work: Callable[[Any], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Return what ``work`` returns for the rows."""
+        return work(self)
+
+    def stream(self, work: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield what ``work`` returns for the rows."""
+        yield work(self)
+
+    def collect(self, work: Callable[[Any], Any], empty: AnyArray, name: str) -> Any:
+        """Return what ``work`` returns, in the library and on the device of the rows."""
+        return self.like(work(self))
+
+    def like(self, result: Any) -> Any:
+        """Return numbers in the library and on the device of the rows."""
+        return like(result, self.X)
+
+    def resources(self, budget: int, threads: int) -> tuple[int, int]:
+        """Return memory in bytes and threads for a pass: those of the model."""
+        return budget, threads
 
 
 Dataset: TypeAlias = Arrays | Scan
@@ -40,39 +165,29 @@ def open_dataset(X: Any, y: Any = None, sample_weight: Any = None, groups: Any =
     """Return rows of any kind with their targets, weights and groups, as far as they were given.
 
     Nothing else asks what X is. A `Scan` is what a scan, a `RowSource` or a Dask collection
-    becomes; it brings its own targets, unless they stand beside a Dask collection.
+    becomes. A scan brings its own targets; a Dask collection may come with targets and weights, and
+    its numbers are taken as they are, as those of arrays in memory.
     """
     for value in (X, y, sample_weight):
         _check_tensor(value)
-    data = as_scan(X, y, sample_weight)
-    if data is None:
-        return Arrays(X, y, sample_weight, groups)
-    if groups is not None:
-        raise InvalidInputError(
-            "groups cannot be given with rows that are read in blocks, which are dealt to folds by "
-            "their positions: give arrays X and y, or leave groups out."
-        )
-    return data.watched()
-
-
-def as_scan(data: Any, y: Any = None, sample_weight: Any = None) -> Scan | None:
-    """Return a `Scan` as it is, a `RowSource` or a Dask collection as one, None for arrays.
-
-    A Dask collection comes with target and weights beside it, and its numbers are taken as they
-    are, as those of arrays in memory.
-    """
-    if is_dask(data):
-        read = frame_reader if hasattr(data, "_meta") and hasattr(data, "columns") else array_reader
-        reader = replace(read(data, y, sample_weight, None), collection=data)
-        return Scan(reader, y is not None, standardise=False, prepare=False)
-    if not isinstance(data, Scan) and not is_source(data):
-        return None
-    if y is not None or sample_weight is not None:
+    streamed = isinstance(X, Scan) or is_source(X)
+    if streamed and (y is not None or sample_weight is not None):
         raise InvalidInputError(
             "A scan brings its own target and weights: give them to scan(..., target=..., "
             "weight=...) and leave y and sample_weight out."
         )
-    return data if isinstance(data, Scan) else scan(data)
+    if not streamed and not is_dask(X):
+        return Arrays(X, y, sample_weight, groups)
+    if groups is not None:
+        raise InvalidInputError(
+            "groups cannot be given with rows that are read in blocks, which are assigned to folds "
+            "by their positions: give arrays X and y, or leave groups out."
+        )
+    if is_dask(X):
+        read = frame_reader if hasattr(X, "_meta") and hasattr(X, "columns") else array_reader
+        reader = replace(read(X, y, sample_weight, None), collection=X)
+        return Scan(reader, y is not None, prepare=False).watched()
+    return (X if isinstance(X, Scan) else scan(X)).watched()
 
 
 def _check_tensor(value: Any) -> None:

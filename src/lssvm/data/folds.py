@@ -447,17 +447,73 @@ def assign_folds(
     rows: Any = slice(None) if counted is None else counted
     hashes = _hashes(X, groups, seed, by_rank, counted)
     labels, targets, weight = (None if v is None else v[rows] for v in (labels, targets, weight))
-    order, new = _units(hashes[rows], labels, targets, weight, groups is not None, seed)
-    n_units = int(new.sum())
-    n_folds = n_units if n_folds is None else min(n_folds, n_units)
+    keys = _keys(hashes[rows], labels, targets, weight, groups is not None, seed)
+    fold, n_folds = fold_numbers(keys, n_folds, labels)
     if n_folds < 2:
-        raise _too_few(n_units, len(order), groups is not None)
-    kind = np.min_scalar_type(n_folds)  # sorted in linear time where it is small
-    fold = _spread((np.arange(n_units) % n_folds).astype(kind), order, new, labels)
-    del order, new  # 9 bytes a row: nothing is kept longer than it is needed
+        raise _too_few(n_folds, len(fold), groups is not None)
     if counted is not None:
         fold = _with_others(fold, hashes, counted, n_folds)
     return _from_assignment(fold, n_folds)
+
+
+def fold_numbers(
+    keys: NDArray[np.uint64], n_folds: int | None, labels: AnyArray | None = None
+) -> tuple[AnyArray, int]:
+    """Return the fold of every row (n,), and the number of folds.
+
+    Parameters
+    ----------
+    keys : uint64 array of shape (n,)
+        Random numbers, overwritten; rows of the same one share a fold. Folds take turns in their
+        order.
+    n_folds : int or None
+        At most; None: every key is a fold.
+    labels : array of shape (n,), optional
+        Classes, each of which is spread evenly over the folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import fold_numbers
+    >>> fold_numbers(np.array([7, 3, 7, 9, 1], dtype=np.uint64), 2)[0]
+    array([0, 1, 0, 1, 0], dtype=uint8)
+    """
+    order, new = _ordered(keys, labels)
+    n_units = int(new.sum())
+    n_folds = n_units if n_folds is None else min(n_folds, n_units)
+    kind = np.min_scalar_type(max(n_folds, 1))  # sorted in linear time where it is small
+    turns = (np.arange(n_units) % max(n_folds, 1)).astype(kind)
+    return _spread(turns, order, new, labels), n_folds
+
+
+def draw_rows(keys: NDArray[np.uint64], size: int, labels: AnyArray | None = None) -> IntArray:
+    """Return sorted numbers of ``size`` rows, those of the smallest keys.
+
+    Parameters
+    ----------
+    keys : uint64 array of shape (n,)
+        Random numbers.
+    size : int
+        How many rows.
+    labels : array of shape (n,), optional
+        Classes, which are drawn in proportion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.folds import draw_rows
+    >>> draw_rows(np.array([7, 3, 8, 9], dtype=np.uint64), 2, np.array([0, 0, 1, 1]))
+    array([1, 2])
+    """
+    order = np.argsort(keys, kind="stable")
+    if labels is not None:  # the j-th row of N_c comes at the place (j + 1/2) / N_c
+        own, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)[1:]
+        by_class = np.argsort(own, kind="stable")
+        place = np.empty(len(order))
+        first = np.cumsum(sizes) - sizes
+        place[by_class] = np.arange(len(order)) - np.repeat(first, sizes) + 0.5
+        order = order[np.argsort(place / sizes[own], kind="stable")]
+    return np.sort(order[:size]).astype(np.intp)
 
 
 def _with_others(
@@ -627,7 +683,8 @@ def content_holdout(
     [5]
     """
     hashes = _hashes(X, groups, seed)
-    order, new = _units(hashes, labels, targets, weight, groups is not None, seed)
+    keys = _keys(hashes, labels, targets, weight, groups is not None, seed)
+    order, new = _ordered(keys, labels)
     n_distinct = int(new.sum())
     held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
     if n_distinct < 2:
@@ -641,25 +698,24 @@ def content_holdout(
     return Folds([np.flatnonzero(_spread(held, order, new, labels))])
 
 
-def _units(
+def _keys(
     hashes: NDArray[np.uint64],
     labels: AnyArray | None,
     targets: AnyArray | None,
     weight: AnyArray | None,
     grouped: bool,
     seed: int,
-) -> tuple[IntArray, BoolArray]:
-    """Return the rows in a random order, and where the next that share a fold begin.
+) -> NDArray[np.uint64]:
+    """Return keys of rows, the same for those that share a fold.
 
     These are equal rows, single rows where equal ones are observations, or groups.
     """
-    order, new = _ordered(hashes.copy(), labels)
-    n = observation_weight(len(order), weight, labels)[0]
+    n = observation_weight(len(hashes), weight, labels)[0]
     known = targets if labels is None else labels
-    if grouped or new.sum() < 2 or not are_observations(hashes, known, weight, n):
-        return order, new
-    hashes = _of_observations(hashes, (labels, targets, weight), seed)
-    return np.argsort(hashes, kind="stable").astype(np.intp), np.ones(len(order), bool)
+    alike = len(hashes) < 2 or not np.any(hashes != hashes[0])
+    if grouped or alike or not are_observations(hashes, known, weight, n):
+        return hashes.copy()
+    return _of_observations(hashes, (labels, targets, weight), seed)
 
 
 def _hashes(

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError
-from lssvm.data.columns import RawColumn, read_column
-from lssvm.data.raw import RawBlock, Reader, Schema, TextColumn, stacked
+from lssvm.data.columns import RawTable, named_columns, read_column, read_table
+from lssvm.data.raw import RawBlock, Reader, Schema, stacked
 
 
 def _mark(file: str) -> tuple[int, int] | None:
@@ -174,7 +174,7 @@ class ArrayReader(Reader):
     @property
     def schema(self) -> Schema:
         """All columns hold numbers."""
-        return Schema(self.names, ("number",) * len(self.names))
+        return Schema(self.names, ("number",) * len(self.names), named=False)
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -187,6 +187,7 @@ class ArrayReader(Reader):
                 self.stamps.check()
             rows = self.X[part] if self.used is None else self.X[part][:, list(self.used)]
             yield RawBlock(
+                self.schema,
                 np.asarray(rows, dtype=np.float64),
                 (),
                 None if self.target is None else np.asarray(self.target[part]),
@@ -212,8 +213,7 @@ class SourceReader(Reader):
     @cached_property
     def schema(self) -> Schema:
         """Columns are numbered: x0, x1, ..."""
-        d = self.source.read(slice(0, min(1, self.source.n_rows))).X.shape[1]
-        return Schema(tuple(f"x{j}" for j in range(d)), ("number",) * d)
+        return Schema.of_numbers(self.source.read(slice(0, min(1, self.source.n_rows))).X.shape[1])
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -226,7 +226,7 @@ class SourceReader(Reader):
             Y = np.asarray(block.Y)
             target = Y[:, 0] if Y.ndim == 2 and Y.shape[1] == 1 else Y
             X = np.asarray(block.X, dtype=np.float64)
-            yield RawBlock(X, (), target, block.weight, part.start)
+            yield RawBlock(self.schema, X, (), target, block.weight, part.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,6 @@ class LibsvmReader(Reader):
 
     files: Sequence[str]
     columns: tuple[str, ...] | None
-    named: ClassVar[bool] = True
 
     @cached_property
     def _extent(self) -> tuple[int, int]:
@@ -287,7 +286,7 @@ class LibsvmReader(Reader):
             numbers = np.zeros((len(lines), len(column)))
             inside = place >= 0
             numbers[row[inside], place[inside]] = value[inside]
-            yield RawBlock(numbers, (), label, None, start, ((0, file, first),))
+            yield RawBlock(self.schema, numbers, (), label, None, start, ((0, file, first),))
             start += len(lines)
 
     def _lines(self, batch_rows: int) -> Iterator[tuple[list[str], str, int]]:
@@ -350,111 +349,29 @@ def is_frame(data: Any) -> bool:
     return isinstance(data, Mapping) or hasattr(data, "columns") or hasattr(data, "column_names")
 
 
-def frame_columns(data: Any) -> dict[str, Any]:
-    """Return the columns of a table by name, as NumPy arrays or what can be turned into one."""
-    if isinstance(data, Mapping):
-        return {str(name): np.asarray(values) for name, values in data.items()}
-    if hasattr(data, "column_names") and not hasattr(data, "dtypes"):  # an Arrow table
-        return {name: data.column(name) for name in data.column_names}
-    return {str(name): data[name] for name in data.columns}
-
-
-def kind_of_values(values: Any) -> str:
-    """Return what a column holds, as a `Schema` calls it."""
-    kind = getattr(getattr(values, "dtype", None), "kind", None)
-    if kind is None:  # an Arrow column
-        from lssvm.data.arrow import kind_of_type
-
-        return kind_of_type("", values.type, "the table")
-    known = {"b": "boolean", "i": "number", "u": "number", "f": "number"}
-    known |= {"M": "date", "m": "duration"}
-    if kind == "O" and len(values) and not hasattr(values, "cat"):  # Python's own values
-        found = read_column(str(getattr(values, "name", "")), values).kind
-        return "text" if found in ("category", "empty") else found
-    return known.get(kind, "text")
-
-
 def frame_numbers(name: str, values: Any) -> FloatArray:
     """Return the numbers of a column of a data frame."""
-    if (
-        hasattr(values, "to_numpy")
-        and getattr(getattr(values, "dtype", None), "kind", "O") in "iuf"
-    ):
-        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    column = _typed(name, values)
-    if column.kind == "category":
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"Column {name!r} has values that are no numbers ({error}), but the model expects "
-                "numbers there."
-            ) from error
-    return column.numbers()
+    return RawBlock.of_table(read_table({name: values}), Schema((name,), ("number",))).numbers[:, 0]
 
 
-def _typed(name: str, values: Any) -> RawColumn:
-    if not hasattr(values, "dtype"):  # an Arrow column
-        from lssvm.data.arrow import column_numbers, column_text, kind_of_type
+def frame_target(name: str, values: Any, first: int = 0) -> AnyArray:
+    """Return the targets of a column of a data frame, which may not be missing.
 
-        if kind_of_type(name, values.type, "the table") == "text":
-            return column_text(values).column(name)
-        return RawColumn(name, "number", column_numbers(values))
-    return read_column(name, values)
-
-
-def _text(values: Any) -> TextColumn:
-    if hasattr(values, "cat"):  # categories are few: no string is looked at twice
-        levels = TextColumn.of(list(values.cat.categories))
-        codes = np.append(levels.codes, -1)[np.asarray(values.cat.codes, dtype=np.intp)]
-        return TextColumn(codes, levels.levels)
-    return TextColumn.of_column(_typed("", values))
-
-
-def raw_block(data: Any, schema: Schema) -> RawBlock:
-    """Return the columns of ``schema`` of a table in memory.
-
-    Parameters
-    ----------
-    data : data frame, Arrow table, mapping from names to arrays, or array of shape (n, columns)
-        An array has the columns of the schema in their order.
-    schema : Schema
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data.plain import raw_block
-    >>> from lssvm.data.raw import Schema
-    >>> schema = Schema(("age", "job"), ("number", "text"))
-    >>> raw_block({"job": ["cook", "smith"], "age": [30, 40]}, schema).texts[0].levels
-    ('cook', 'smith')
+    Numbers keep their type, for labels that are whole numbers stay whole.
     """
-    if is_frame(data):
-        columns = frame_columns(data)
-        missing = [name for name in schema.names if name not in columns]
-        if missing:
-            raise InvalidInputError(
-                f"The table has no columns {missing}; it has {sorted(columns)}. Give the columns "
-                "that the model was fitted with."
-            )
-    else:
-        array = np.asarray(data)
-        if array.ndim != 2 or array.shape[1] != len(schema.names):
-            raise InvalidInputError(
-                f"X has shape {array.shape}, but the model was fitted with {len(schema.names)} "
-                f"columns: {list(schema.names)}. (X has "
-                f"{array.shape[1] if array.ndim == 2 else 1} features.)"
-            )
-        columns = {name: array[:, j] for j, name in enumerate(schema.names)}
-    return _block_of(columns, schema)
-
-
-def _block_of(columns: Mapping[str, Any], schema: Schema) -> RawBlock:
-    numbers = [frame_numbers(name, columns[name]) for name in schema.numbers]
-    texts = tuple(_text(columns[name]) for name in schema.texts)
-    n = len(numbers[0]) if numbers else len(texts[0].codes)
-    stacked = np.column_stack(numbers) if numbers else np.empty((n, 0))
-    return RawBlock(np.asarray(stacked, dtype=np.float64), texts, None, None, 0)
+    column = read_column(name, values)
+    if column.kind in ("date", "duration"):
+        raise InvalidInputError(
+            f"The target {name!r} holds {column.kind}s: give numbers or classes."
+        )
+    if column.missing.any():
+        row = first + int(np.flatnonzero(column.missing)[0])
+        raise InvalidInputError(f"The target {name!r} is missing in row {row}: remove such rows.")
+    if column.kind == "category":
+        return np.array(column.levels)[column.values]
+    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    array = np.array(array.tolist()) if array.dtype == object else array  # Python's own numbers
+    return column.values if array.dtype.kind not in "biuf" else array
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,69 +390,42 @@ class FrameReader(Reader):
     target: tuple[str, ...]
     weight: str | None
     columns: tuple[str, ...] | None
-    named: ClassVar[bool] = True
 
     @cached_property
-    def _found(self) -> dict[str, Any]:
-        return frame_columns(self.data)
+    def _native(self) -> dict[str, Any]:
+        return named_columns(self.data) or {}
+
+    @cached_property
+    def _table(self) -> RawTable:
+        names = self.columns
+        others = [*self.target, *([] if self.weight is None else [self.weight])]
+        if names is None:
+            names = tuple(name for name in self._native if name not in others)
+        missing = [name for name in (*names, *others) if name not in self._native]
+        if missing or not names:
+            raise InvalidInputError(
+                f"The table has no columns {missing}; it has {sorted(self._native)}. Name some of "
+                "these."
+            )
+        return read_table(self.data, names)
 
     @cached_property
     def schema(self) -> Schema:
         """The columns of features."""
-        found = self._found
-        names = self.columns
-        if names is None:
-            names = tuple(n for n in found if n not in self.target and n != self.weight)
-        wanted = [*names, *self.target, *([] if self.weight is None else [self.weight])]
-        missing = [name for name in wanted if name not in found]
-        if missing or not names:
-            raise InvalidInputError(
-                f"The table has no columns {missing}; it has {sorted(found)}. Name some of these."
-            )
-        kinds = tuple(kind_of_values(found[name]) for name in names)
-        zones = [(n, _zone(found[n])) for n, k in zip(names, kinds, strict=True) if k == "date"]
-        return Schema(names, kinds, tuple((n, zone) for n, zone in zones if zone is not None))
+        return Schema.of_table(self._table)
 
     def count(self) -> int:
         """Return the number of rows."""
-        return len(next(iter(self._found.values())))
+        return self._table.n_rows
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield the rows in order."""
-        columns, name = self._found, self.weight
+        columns, name = self._native, self.weight
         whole = replace(
-            _block_of(columns, self.schema),
+            RawBlock.of_table(self._table),
             target=stacked([frame_target(name, columns[name]) for name in self.target]),
             weight=None if name is None else frame_numbers(name, columns[name]),
             places=((0, "the table", 0),),
         )
         for part in slices(len(whole), batch_rows):
             yield whole.cut(part.start, part.stop)
-
-
-def _zone(values: Any) -> str | None:
-    """Return the time zone of a column of dates."""
-    if hasattr(values, "type"):  # an Arrow column
-        zone = values.type.tz if hasattr(values.type, "tz") else None
-    else:
-        zone = getattr(values.dtype, "tz", None)
-        if getattr(values.dtype, "kind", "") == "O":
-            zone = read_column("", values).zone
-    return None if zone is None else str(zone)
-
-
-def frame_target(name: str, values: Any, first: int = 0) -> AnyArray:
-    """Return the targets of a column of a data frame, which may not be missing."""
-    kind = kind_of_values(values)
-    if kind in ("date", "duration"):
-        raise InvalidInputError(f"The target {name!r} holds {kind}s: give numbers or classes.")
-    if kind != "text":
-        array = np.asarray(values)
-        missing = np.isnan(frame_numbers(name, values)) if array.dtype.kind not in "biu" else None
-    else:
-        text = _text(values)
-        array, missing = np.array([*text.levels, ""])[text.codes], text.codes < 0
-    if missing is not None and missing.any():
-        row = first + int(np.flatnonzero(missing)[0])
-        raise InvalidInputError(f"The target {name!r} is missing in row {row}: remove such rows.")
-    return array

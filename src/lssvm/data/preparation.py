@@ -2,6 +2,7 @@
 
 A `PreparedTable` is a frozen record, and the pure function from raw rows to features that it
 defines. `learn` makes one from a table, its targets and weights: every column in turn, then folds.
+Every model takes its features from here; rows that are not prepared are numbers as they are.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates, read_text
@@ -46,6 +48,7 @@ from lssvm.data.folds import (
     repeats_by_nature,
     splitter_folds,
 )
+from lssvm.data.raw import RawBlock
 
 FORMAT = 1
 
@@ -134,9 +137,20 @@ class PreparedTable:
         return tuple(self.columns[j].name for j in self._used)
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """What every column holds, as a `Schema` calls it."""
+        return {c.name: "text" if c.kind == "category" else c.kind for c in self.columns}
+
+    @property
     def dropped(self) -> dict[str, str]:
         """The columns that no feature is made of, with the reasons."""
         return {column.name: column.why for column in self.columns if column.encoding is None}
+
+    @property
+    def encoded_by_target(self) -> list[str]:
+        """The columns that are encoded by the target, for rows of the fit out of fold."""
+        pairs = ((c.name, c.encoding.suffixes) for c in self.columns if c.encoding is not None)
+        return [name for name, suffixes in pairs if any(":target" in one for one in suffixes)]
 
     @property
     def guesses(self) -> dict[str, str]:
@@ -185,9 +199,10 @@ class PreparedTable:
 
         Parameters
         ----------
-        X : data frame, Arrow table, mapping from names to columns, or array
+        X : data frame, Arrow table, mapping from names to columns, array or RawBlock
             Columns are found by name, where they have names.
         """
+        X = X.table if isinstance(X, RawBlock) else X
         names = column_names(X) if self.named else None
         if names is None:
             table = read_table(X)
@@ -214,12 +229,12 @@ class PreparedTable:
         if not (self.named and table.named):
             trained = dict(zip(table.names, self.columns, strict=False))
         columns = tuple(
-            _as_trained(trained[column.name], column)
+            _as_trained(trained[column.name], column, table.place)
             if column.name in trained and trained[column.name].kind in ("date", "duration")
             else column
             for column in table.columns
         )
-        return RawTable(columns, table.named, table.n_rows)
+        return replace(table, columns=columns)
 
     def used_columns(self, table: RawTable) -> RawTable:
         """Return the used ones of all columns of a table, as `transform` takes them.
@@ -229,13 +244,12 @@ class PreparedTable:
         table : RawTable
             With all columns of the training table.
         """
-        columns = tuple(table.columns[j] for j in self._used)
-        return self._as_trained(RawTable(columns, table.named, table.n_rows))
+        return self._as_trained(replace(table, columns=tuple(table.columns[j] for j in self._used)))
 
     def _as_trained(self, table: RawTable) -> RawTable:
         pairs = zip(self._used, table.columns, strict=True)
-        columns = tuple(_as_trained(self.columns[j], column) for j, column in pairs)
-        return RawTable(columns, self.named, table.n_rows)
+        columns = tuple(_as_trained(self.columns[j], column, table.place) for j, column in pairs)
+        return replace(table, columns=columns, named=self.named)
 
     def transform(self, X: Any) -> FloatArray:
         """Turn raw rows into features: a pure function of the record and of every single row.
@@ -253,7 +267,35 @@ class PreparedTable:
         -----
         O(n d) time; no copy of the rows besides the result.
         """
-        return self.encode(self.read(X))
+        scaled = self._scaled(X) if isinstance(X, RawBlock) else None
+        return self.encode(self.read(X)) if scaled is None else scaled
+
+    @cached_property
+    def _units(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Fill, mean and scale of the used columns, where all are standardised numbers."""
+        encodings = [self.columns[j].encoding for j in self._used]
+        numbers = [e for e in encodings if isinstance(e, NumberEncoding)]
+        if len(numbers) < len(encodings) or any(len(e.grid) or e.width > 1 for e in numbers):
+            return None
+        fill, mean, scale = np.array([(e.fill, e.mean, e.scale) for e in numbers]).T
+        return fill, mean, scale
+
+    def _scaled(self, block: RawBlock) -> FloatArray | None:
+        """Return the features of rows of numbers at once; None where `encode` has to look."""
+        names, kinds = block.schema.names, block.schema.kinds
+        by_name = self.named and block.schema.named
+        there = set(self.used) <= set(names) if by_name else len(names) == len(self.columns)
+        if self._units is None or not there or kinds.count("number") < len(kinds):
+            return None
+        used = [names.index(name) for name in self.used] if by_name else list(self._used)
+        X = block.numbers if used == list(range(len(names))) else block.numbers[:, used]
+        fill, mean, scale = self._units
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = np.where(np.isnan(X), fill, X) if np.isnan(X.sum()) else X
+            X = X - mean
+            X /= scale
+        inside = X.max(initial=0.0) <= LARGEST and X.min(initial=0.0) >= -LARGEST
+        return X if inside else None
 
     def encode(self, table: RawTable) -> FloatArray:
         """Return the features of rows that `read` returned, shape (n, d)."""
@@ -367,7 +409,9 @@ def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
     return kind(**values)
 
 
-def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
+def _as_trained(
+    trained: PreparedColumn, column: RawColumn, place: Callable[[int], str]
+) -> RawColumn:
     """Return the column as one of the trained kind, or say what is wrong with it."""
     kind = trained.kind
     if isinstance(trained.encoding, DateEncoding):
@@ -375,7 +419,7 @@ def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
     if kind == "duration":
         column = column.as_time_of_day() or column
     if column.kind in (kind, "empty"):
-        check_finite(column)
+        check_finite(column, place)
         encoding = trained.encoding
         if isinstance(encoding, DateEncoding) and column.kind == "date":
             if (encoding.zone is None) != (column.zone is None):
@@ -398,7 +442,7 @@ def _as_trained(trained: PreparedColumn, column: RawColumn) -> RawColumn:
     example = ""
     if column.kind == "category":
         row = int(np.flatnonzero(column.values >= 0)[0])
-        example = f" ({column.levels[column.values[row]]!r} in row {row})"
+        example = f" ({column.levels[column.values[row]]!r} in {place(row)})"
     remedy = {
         "number": "turn its values into numbers (pandas.to_numeric), decimal commas into points",
         "date": "turn its values into dates (pandas.to_datetime)",
@@ -440,15 +484,16 @@ def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
     return dates
 
 
-def check_finite(column: RawColumn) -> None:
+def check_finite(column: RawColumn, place: Callable[[int], str]) -> None:
     """Raise where a number is infinite."""
     if column.kind in ("number", "duration"):
         infinite = np.isinf(column.values)
         if infinite.any():
             row = int(np.flatnonzero(infinite)[0])
             raise InvalidInputError(
-                f"Column {column.name!r} has an infinite value ({column.values[row]}) in row "
-                f"{row}: replace it by a number or by a missing value (NaN), or leave the row out."
+                f"Column {column.name!r} has an infinite value ({column.values[row]}) in "
+                f"{place(row)}: replace it by a number or by a missing value (NaN), or leave the "
+                "row out."
             )
 
 
@@ -559,12 +604,40 @@ class Learned:
     Attributes
     ----------
     prepared : PreparedTable
-    encoded : dict from position of the column to array of shape (n, k)
+    encoded : dict from position of the column to array of shape (m, k)
         Columns that are encoded by the target.
+    positions : int array of shape (m,)
+        Of the training rows among all rows, ascending.
     """
 
     prepared: PreparedTable
     encoded: dict[int, FloatArray]
+    positions: IntArray
+
+    @classmethod
+    def of(cls, prepared: PreparedTable, features: FloatArray, positions: IntArray) -> Learned:
+        """Return a record with the out-of-fold features (m, d) of its training rows."""
+        encoded = [prepared.names.index(name) for name in prepared.encoded_by_target]
+        held_out = {j: features[:, prepared.sources == j] for j in encoded}
+        return cls(prepared, held_out, positions)
+
+    def transform(self, rows: Any, positions: IntArray) -> FloatArray:
+        """Return the features of some of all rows; those of training rows are out of fold.
+
+        Parameters
+        ----------
+        rows : block of a data set
+        positions : int array of shape (n,)
+            Of the rows among all rows.
+        """
+        table: FloatArray = rows.features(self.prepared)
+        if not self.encoded or not len(self.positions):
+            return table
+        place = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
+        there = np.flatnonzero(self.positions[place] == positions)
+        for j, held_out in self.encoded.items():
+            table[np.ix_(there, self.prepared.sources == j)] = held_out[place[there]]
+        return table
 
 
 def learn(
@@ -587,7 +660,7 @@ def learn(
     settings.check_names(table.names)
     table = table.in_order(settings.ordered)
     for column in table.columns:
-        check_finite(column)
+        check_finite(column, table.place)
     w = np.ones(n) if weight is None else weight
     used = np.flatnonzero(w > 0)
     inside = table if len(used) == n else table.take(used)
@@ -619,7 +692,7 @@ def learn(
             f"No column of X is usable (n_samples={n}): {reasons}. Give columns that vary, or "
             "keep them all with drop=False, some with keep=."
         )
-    return Learned(PreparedTable(tuple(columns), table.named), encoded)
+    return Learned(PreparedTable(tuple(columns), table.named), encoded, np.arange(n))
 
 
 _FEW_PAIRS = 50  # different rows, below which copies count

@@ -5,8 +5,9 @@ At the end what a pass over the data reads: blocks of rows, from arrays or any `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -100,6 +101,8 @@ class RawBlock:
 
     Attributes
     ----------
+    schema : Schema
+        The columns of features.
     numbers : array of shape (b, p)
         The columns of numbers in their order; NaN is missing. Booleans are 0 and 1, dates days
         since 1970, durations days.
@@ -115,12 +118,14 @@ class RawBlock:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.data.raw import RawBlock
-    >>> block = RawBlock(np.ones((3, 2)), (), None, None, 5, ((0, "a.csv", 5), (2, "b.csv", 0)))
+    >>> from lssvm.data.raw import RawBlock, Schema
+    >>> places = ((0, "a.csv", 5), (2, "b.csv", 0))
+    >>> block = RawBlock(Schema.of_numbers(2), np.ones((3, 2)), (), None, None, 5, places)
     >>> len(block), block.place(2), block.cut(1, 3).place(0)
     (3, 'line 2 of b.csv', 'line 8 of a.csv')
     """
 
+    schema: Schema
     numbers: FloatArray
     texts: tuple[TextColumn, ...]
     target: AnyArray | None
@@ -131,12 +136,34 @@ class RawBlock:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def table(self, schema: Schema, named: bool = True) -> RawTable:
-        """Return the rows as typed columns."""
+    @classmethod
+    def of_table(
+        cls, table: RawTable, schema: Schema | None = None, where: str = "the table"
+    ) -> RawBlock:
+        """Return typed columns as rows; raise where they do not go with a given schema."""
+        own = Schema.of_table(table)
+        if schema is None:
+            schema = own
+        else:
+            known = dict(zip(schema.names, schema.kinds, strict=True))
+            kinds = [  # a column without values goes with every kind
+                known.get(column.name, kind) if column.kind == "empty" else kind
+                for column, kind in zip(table.columns, own.kinds, strict=True)
+            ]
+            schema.check(replace(own, kinds=tuple(kinds)), where)
+        columns = dict(zip(table.names, table.columns, strict=True))
+        numbers = [_as_numbers(columns[name]) for name in schema.numbers]
+        texts = tuple(TextColumn.of_column(columns[name]) for name in schema.texts)
+        stacked = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
+        return cls(schema, stacked, texts, None, None, 0)
+
+    @cached_property
+    def table(self) -> RawTable:
+        """The rows as typed columns."""
         texts, numbers = iter(self.texts), iter(self.numbers.T)
-        zones = dict(schema.zones)
+        zones = dict(self.schema.zones)
         columns = []
-        for name, kind in zip(schema.names, schema.kinds, strict=True):
+        for name, kind in zip(self.schema.names, self.schema.kinds, strict=True):
             if kind == "text":
                 columns.append(next(texts).column(name))
                 continue
@@ -146,7 +173,13 @@ class RawBlock:
             elif kind == "date":
                 values = moments_of(values)
             columns.append(RawColumn(name, kind, values, zone=zones.get(name)))
-        return RawTable(tuple(columns), named, len(self))
+        return RawTable(tuple(columns), self.schema.named, len(self), self.place)
+
+    def features(self, preparation: Any) -> FloatArray:
+        """Return the features: prepared, or the numbers as they are (None)."""
+        if preparation is None:
+            return plain_features(self)
+        return preparation.transform(self)  # type: ignore[no-any-return]
 
     def place(self, row: int) -> str:
         """Say where a row of the block comes from."""
@@ -167,6 +200,7 @@ class RawBlock:
     def take(self, rows: IntArray | slice) -> RawBlock:
         """Return chosen rows; where they come from is not kept."""
         return RawBlock(
+            self.schema,
             self.numbers[rows],
             tuple(text.take(rows) for text in self.texts),
             None if self.target is None else self.target[rows],
@@ -183,6 +217,7 @@ class RawBlock:
         first = parts[0]
         texts = zip(*[part.texts for part in parts], strict=True)
         return cls(
+            first.schema,
             np.concatenate([part.numbers for part in parts]),
             tuple(TextColumn.join(columns) for columns in texts),
             None if first.target is None else np.concatenate([p.target for p in parts]),
@@ -194,6 +229,37 @@ class RawBlock:
                 for row, name, offset in part.places
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows of a table in memory, as a `RawBlock` has those of files."""
+
+    table: RawTable
+    target: AnyArray | None = None
+    weight: FloatArray | None = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return self.table.n_rows
+
+    def features(self, preparation: Any) -> FloatArray:
+        """Return the features."""
+        return preparation.transform(self.table)  # type: ignore[no-any-return]
+
+
+def _as_numbers(column: RawColumn) -> FloatArray:
+    """Return the numbers of a column; texts may be written numbers."""
+    if column.kind != "category":
+        return column.numbers()
+    try:
+        levels = np.array([*column.levels, "nan"], dtype=np.float64)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"Column {column.name!r} has values that are no numbers ({error}), but numbers are "
+            "expected there."
+        ) from error
+    return np.asarray(levels[column.values])
 
 
 def file_place(name: str, row: int) -> str:
@@ -230,8 +296,9 @@ def rechunk(blocks: Iterable[RawBlock], rows: int = CHUNK) -> Iterator[RawBlock]
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.data.raw import RawBlock, rechunk
-    >>> parts = [RawBlock(np.ones((b, 1)), (), None, None, s) for b, s in ((3, 0), (4, 3))]
+    >>> from lssvm.data.raw import RawBlock, Schema, rechunk
+    >>> one = Schema.of_numbers(1)
+    >>> parts = [RawBlock(one, np.ones((b, 1)), (), None, None, s) for b, s in ((3, 0), (4, 3))]
     >>> [(len(block), block.start) for block in rechunk(parts, 5)]
     [(5, 0), (2, 5)]
     """
@@ -255,7 +322,9 @@ class Schema:
     """Names of the columns of features and what they hold.
 
     That is "number", "boolean", "date" or "duration", which all are numbers of a `RawBlock`, or
-    "text". ``zones`` are pairs of columns of dates and their time zones.
+    "text". ``zones`` are pairs of columns of dates and their time zones. ``named`` says whether
+    the columns have names of their own, by which they are found again; those of an array are x0,
+    x1 and so on.
 
     Examples
     --------
@@ -267,6 +336,19 @@ class Schema:
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     zones: tuple[tuple[str, str], ...] = ()
+    named: bool = True
+
+    @classmethod
+    def of_numbers(cls, d: int) -> Schema:
+        """Return the schema of an array of d columns."""
+        return cls(tuple(f"x{j}" for j in range(d)), ("number",) * d, named=False)
+
+    @classmethod
+    def of_table(cls, table: RawTable) -> Schema:
+        """Return the schema of typed columns; those without values are text."""
+        kinds = [_WORDS.get(column.kind, column.kind) for column in table.columns]
+        zones = tuple((c.name, c.zone) for c in table.columns if c.zone is not None)
+        return cls(table.names, tuple(kinds), zones, table.named)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -297,6 +379,7 @@ class Schema:
 SCANNED = ("number", "boolean", "date", "duration", "text")
 """What a column of a scan can hold."""
 
+_WORDS = {"category": "text", "empty": "text"}
 _GROUPS = {"number": 0, "boolean": 0, "duration": 0, "date": 1, "text": 2}
 """What a column may hold in place of another kind; dates may also be written as text."""
 
@@ -304,7 +387,6 @@ _GROUPS = {"number": 0, "boolean": 0, "duration": 0, "date": 1, "text": 2}
 class Reader(Protocol):
     """What a format has to give, and how rows of one machine are passed over."""
 
-    named: ClassVar[bool] = False
     distributed: ClassVar[bool] = False
 
     @property
@@ -317,7 +399,7 @@ class Reader(Protocol):
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield all rows in order, in blocks of any size."""
 
-    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> Self:
+    def choose(self, names: tuple[str, ...], kinds: Mapping[str, str]) -> Self:
         """Return a reader of some columns, where they have names."""
         return replace(self, columns=names)  # type: ignore[type-var]
 
@@ -366,14 +448,45 @@ def check_rows(block: RawBlock) -> None:
         )
 
 
-def plain_features(block: RawBlock) -> FloatArray:
-    """Return the numbers of a block as they are; raise where one is missing or infinite."""
-    finite = np.isfinite(block.numbers)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite.all(axis=1))[0])
+def check_features(block: RawBlock, missing: str) -> None:
+    """Raise where a feature is infinite, or missing where that is to be refused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(block.numbers.sum())
+    if finite and not block.texts:
+        return
+    infinite = np.isinf(block.numbers)
+    if infinite.any():
+        row, column = (int(i[0]) for i in np.nonzero(infinite))
         raise InvalidInputError(
-            f"A feature is missing or infinite (NaN, inf) in {block.place(row)}: remove such rows, "
-            "or fill the gaps before the fit (numbers of a scan: missing='impute')."
+            f"Column {block.schema.numbers[column]!r} has an infinite value in {block.place(row)}: "
+            "replace it by a number or by a missing value, or leave out the row or the column."
+        )
+    if missing == "fill":
+        return
+    gaps = [*np.isnan(block.numbers).T, *(text.codes < 0 for text in block.texts)]
+    names = (*block.schema.numbers, *block.schema.texts)
+    for name, absent in zip(names, gaps, strict=True):
+        if absent.any():
+            raise InvalidInputError(
+                f"Column {name!r} has a missing value (NaN) in "
+                f"{block.place(int(np.argmax(absent)))}: remove such rows, or have them filled "
+                "(missing='fill')."
+            )
+
+
+def plain_features(block: RawBlock) -> FloatArray:
+    """Return the numbers of a block as they are; raise where one is missing, or a text."""
+    if block.texts:
+        raise InvalidInputError(
+            f"The columns {list(block.schema.texts)} hold text, but numbers are needed: have them "
+            "prepared with scan(X, target=...), or leave them out."
+        )
+    if np.isnan(block.numbers).any():
+        row, column = (int(i[0]) for i in np.nonzero(np.isnan(block.numbers)))
+        raise InvalidInputError(
+            f"Column {block.schema.numbers[column]!r} has a missing value (NaN) in "
+            f"{block.place(row)}: remove such rows, or fill the gaps before the fit (scan(X, "
+            "target=...) has them filled)."
         )
     return block.numbers
 

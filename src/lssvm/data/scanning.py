@@ -9,22 +9,23 @@ from __future__ import annotations
 import glob as globbing
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NoReturn
 
 import numpy as np
 
 from lssvm._core.arrays import AnyArray, BoolArray, IntArray, is_dask
-from lssvm._core.blocks import slices
-from lssvm._core.errors import InvalidInputError, not_usable
+from lssvm._core.blocks import run_stream, slices
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm._core.random import hash_positions
 from lssvm.data.arrow import FORMATS, ArrowReader
 from lssvm.data.cluster import check_client
 from lssvm.data.csv_files import CsvOptions
 from lssvm.data.dask import DaskReader, files_reader, frame_reader
 from lssvm.data.dask import array_reader as dask_array_reader
+from lssvm.data.folds import PositionFolds, PositionHoldout
 from lssvm.data.plain import (
     ArrayReader,
     FileStamps,
@@ -35,7 +36,16 @@ from lssvm.data.plain import (
     changed_file,
     is_frame,
 )
-from lssvm.data.raw import RawBlock, Reader, Schema, chunk_rows, is_source, rechunk
+from lssvm.data.raw import (
+    RawBlock,
+    Reader,
+    Schema,
+    check_features,
+    chunk_rows,
+    is_source,
+    rechunk,
+)
+from lssvm.data.sampling import Sample, Sampler
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight")
 _ARRAY = (".npy",)
@@ -276,12 +286,7 @@ class SplitReader(Reader):
         """Columns of features."""
         return self.reader.schema
 
-    @property
-    def named(self) -> bool:  # type: ignore[override]
-        """Whether the columns have names."""
-        return self.reader.named
-
-    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> SplitReader:
+    def choose(self, names: tuple[str, ...], kinds: Mapping[str, str]) -> SplitReader:
         """Return a reader of some columns."""
         return replace(self, reader=self.reader.choose(names, kinds))
 
@@ -323,12 +328,7 @@ class JoinedReader(Reader):
         """Columns of features."""
         return self.first.schema
 
-    @property
-    def named(self) -> bool:  # type: ignore[override]
-        """Whether the columns have names."""
-        return self.first.named
-
-    def choose(self, names: tuple[str, ...], kinds: tuple[str, ...] | None) -> JoinedReader:
+    def choose(self, names: tuple[str, ...], kinds: Mapping[str, str]) -> JoinedReader:
         """Return a reader of some columns."""
         return JoinedReader(self.first.choose(names, kinds), self.second.choose(names, kinds))
 
@@ -358,14 +358,10 @@ class Scan:
         Where the rows come from.
     has_target : bool
         Whether rows come with targets.
-    standardise : bool
-        Whether a model brings numbers to mean 0 and variance 1.
-    missing : {"refuse", "impute"}
-        Whether missing values are an error, or are filled in.
-    max_categories : int
-        Most different strings of a column of text.
+    missing : {"fill", "refuse"}
+        Whether models fill missing values, or these are an error when they are read.
     prepare : bool
-        Whether a model learns a `Preparation` from the rows, or uses their numbers unchanged.
+        Whether models learn from the rows how to prepare the columns, or use numbers unchanged.
     batch_rows : int or None
         Rows read at once; None: by the number of columns.
     watch : Watch or None
@@ -382,9 +378,7 @@ class Scan:
 
     reader: Reader
     has_target: bool
-    standardise: bool = True
-    missing: str = "refuse"
-    max_categories: int = 64
+    missing: str = "fill"
     prepare: bool = True
     batch_rows: int | None = None
     watch: Watch | None = None
@@ -417,12 +411,94 @@ class Scan:
     @property
     def named(self) -> bool:
         """Whether the columns have names of their own, by which they are found again."""
-        return self.reader.named
+        return self.schema.named
 
     @property
     def distributed(self) -> bool:
         """Whether the rows lie in parts that Dask passes over."""
         return self.reader.distributed
+
+    @property
+    def client(self) -> Any:
+        """The client of Dask that was given; None: there is none, or Dask's own choice."""
+        return getattr(self.reader, "client", None)
+
+    @property
+    def native(self) -> None:
+        """Nothing: the rows are no array."""
+        return
+
+    def in_memory(self, who: str) -> NoReturn:
+        """Refuse: not all rows are in memory, as ``who`` needs them."""
+        raise InvalidInputError(
+            f"{who} takes arrays, as it needs all rows at once, but X is a scan, which is read in "
+            "blocks: use FixedSizeLSSVC or FixedSizeLSSVR, which read scans, or give arrays X and "
+            "y."
+        )
+
+    def checked(self, check: Callable[[Any], Any]) -> Scan:
+        """Return the scan: its rows are checked when they are read."""
+        return self
+
+    def read(self) -> RawBlock:
+        """Return all rows."""
+        return RawBlock.join(list(self.blocks()))
+
+    def on_host(self) -> tuple[Any, Any, Any]:
+        """Return all rows as a table, with targets and weights."""
+        rows = self.read()
+        return rows.table, rows.target, rows.weight
+
+    def map(self, work: Callable[[RawBlock, int], Any], threads: int) -> Iterator[Any]:
+        """Yield what ``work`` returns for every block, on all threads.
+
+        Parameters
+        ----------
+        work : callable
+            From a block and the threads that it may use to a result.
+        threads : int
+            Blocks that are worked on at a time.
+        """
+        return run_stream(partial(_single, work), self.blocks(), threads)
+
+    def like(self, result: Any) -> Any:
+        """Return numbers as they are: rows that are read in blocks are of no library.
+
+        Parameters
+        ----------
+        result : array
+            Of NumPy.
+        """
+        return result
+
+    def with_validation(self, cv: Any) -> tuple[Scan, Any]:
+        """Return the rows with those of validation, and folds by position.
+
+        Parameters
+        ----------
+        cv : Scan, str or other
+            Another scan is joined and held out; a column of fold numbers is left out of the
+            features. What else there is stays as it is.
+        """
+        if isinstance(cv, Scan):
+            held_out = PositionHoldout(rows=(self.n_rows, self.n_rows + cv.n_rows))
+            return self.joined(cv), held_out
+        if not isinstance(cv, str) or cv == "loo":
+            return self, cv
+        if cv not in self.feature_names:
+            raise InvalidInputError(
+                f"cv={cv!r} is not a column: the scan has {', '.join(self.feature_names[:8])}, ..."
+            )
+        column = replace(self, reader=self.reader.choose((cv,), {}), has_target=False)
+        numbers = np.concatenate([block.features(None)[:, 0] for block in column.blocks()])
+        if np.any(numbers != np.round(numbers)) or numbers.max() < 0:
+            raise InvalidInputError(
+                f"cv={cv!r} is not a column of folds: give whole numbers from 0 on, -1 for rows "
+                "that are always trained on."
+            )
+        rest = tuple(name for name in self.feature_names if name != cv)
+        folds = PositionFolds(int(numbers.max()) + 1, numbers=numbers.astype(np.intp))
+        return replace(self, reader=self.reader.choose(rest, {})), folds
 
     def reduce(self, work: Callable[[Scan], Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Apply ``work`` to all rows: to this scan, or to one of every part where Dask has it.
@@ -438,6 +514,36 @@ class Scan:
         found = self.reader.reduce(self, work, combine)
         self._check_files()
         return found
+
+    def sample(self, size: int, *, seed: int = 0, classes: bool = False) -> Sample:
+        """Draw rows uniformly in one pass, which also counts rows and classes.
+
+        Parameters
+        ----------
+        size : int
+            Rows of the sample.
+        seed : int, default=0
+            Another seed draws other rows.
+        classes : bool, default=False
+            Whether the target holds class labels, of which the sample then has at least 20 rows
+            each.
+
+        Returns
+        -------
+        Sample
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import scan
+        >>> data = scan(np.arange(20.0)[:, None], target=np.arange(20) % 2)
+        >>> drawn = data.sample(5, classes=True)
+        >>> drawn.n_rows, drawn.counts, len(drawn.block)
+        (20, array([10., 10.]), 20)
+        """
+        work = partial(_drawn, size=size, seed=seed, classes=classes)
+        drawn: Sampler = self.reduce(work, Sampler.merged)
+        return drawn.sample()
 
     def stream(self, work: Callable[[Scan], Any]) -> Iterator[Any]:
         """Yield what ``work`` returns for this scan, or for one of every part, in order.
@@ -512,7 +618,8 @@ class Scan:
                 "range of rows, cv=range(start, stop)."
             )
         if self.named:
-            other = replace(other, reader=other.reader.choose(self.schema.names, self.schema.kinds))
+            kinds = dict(zip(self.schema.names, self.schema.kinds, strict=True))
+            other = replace(other, reader=other.reader.choose(self.schema.names, kinds))
         elif len(other.schema.names) != len(self.schema.names):
             raise InvalidInputError(
                 f"The scans have {len(self.schema.names)} and {len(other.schema.names)} columns: "
@@ -559,7 +666,7 @@ class Scan:
         return rest, held_out
 
     def select(
-        self, names: tuple[str, ...] | None, n_columns: int, kinds: tuple[str, ...] | None = None
+        self, names: tuple[str, ...] | None, n_columns: int, kinds: Mapping[str, str]
     ) -> Scan:
         """Return a scan of the columns that a model knows.
 
@@ -569,8 +676,8 @@ class Scan:
             Where columns have names; None: they are counted.
         n_columns : int
             How many columns the model knows.
-        kinds : tuple of {"number", "text"} or None
-            What the columns are to hold, where the files leave that open (CSV).
+        kinds : mapping from names to what a `Schema` calls it
+            What columns are to hold, where the files leave that open (CSV).
         """
         if names is not None and self.named:
             return replace(self, reader=self.reader.choose(names, kinds))
@@ -593,6 +700,7 @@ class Scan:
         n = 0
         for block in rechunk(watch.over_blocks(self.reader.blocks(rows)), chunk_rows(columns)):
             n += len(block)
+            check_features(block, self.missing)
             yield block
         if n == 0:
             raise InvalidInputError("There are no rows to read: the data set is empty.")
@@ -603,6 +711,14 @@ class Scan:
             )
 
 
+def _single(work: Callable[[RawBlock, int], Any], block: RawBlock) -> Any:
+    return work(block, 1)
+
+
+def _drawn(part: Scan, **options: Any) -> Sampler:
+    return Sampler(**options).add(part.blocks())
+
+
 def scan(
     data: Any,
     target: Any = None,
@@ -610,9 +726,8 @@ def scan(
     columns: Sequence[Any] | None = None,
     batch_rows: int | None = None,
     weight: Any = None,
-    standardise: bool = True,
-    missing: str = "refuse",
-    max_categories: int = 64,
+    missing: str = "fill",
+    prepare: bool = True,
     client: Any = None,
     csv: CsvOptions | None = None,
 ) -> Scan:
@@ -642,14 +757,14 @@ def scan(
         Rows read at once; by default 65,536, fewer where rows are long. No result depends on it.
     weight : str, int or array, optional
         Column of sample weights, given as the target is. Not for LIBSVM text.
-    standardise : bool, default=True
-        Bring columns of numbers to mean 0 and variance 1, which takes the first pass of a fit.
-    missing : {"refuse", "impute"}, default="refuse"
-        What to do with missing values in features: an error that names file, row and column, or the
-        column's mean (a separate category for text).
-    max_categories : int, default=64
-        Columns of text become one column of 0 and 1 for each of their strings; a column with more
-        strings than this is an error.
+    missing : {"fill", "refuse"}, default="fill"
+        What to do with missing values in features: fill and mark them, as
+        `lssvm.preparation.TablePreparation` does, or an error that names file, row and column.
+    prepare : bool, default=True
+        Whether `lssvm.FixedSizeLSSVC` and `lssvm.FixedSizeLSSVR` prepare the columns as
+        `lssvm.preparation.TablePreparation` does, by what a sample of 50,000 rows shows, or take
+        numbers as they are; text and missing values are errors then. The models for tables always
+        prepare.
     client : dask.distributed.Client, optional
         The workers of this client read the files, which they need to see under the same names, and
         compute; each file is read by one of them. For Dask arrays and data frames: the client to
@@ -678,11 +793,13 @@ def scan(
     ...     data.n_rows, model.predict(data).shape
     (60, (60,))
     """
-    _check_options(batch_rows, missing, max_categories)
-    if not isinstance(standardise, (bool, np.bool_)):
-        raise InvalidInputError(f"standardise={standardise!r} is not usable: give True or False.")
+    if batch_rows is not None and (not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1):
+        raise not_usable("batch_rows", batch_rows, "give a positive int.")
+    if missing not in ("fill", "refuse"):
+        raise not_known("missing", missing, "'fill' or 'refuse'.")
+    if not isinstance(prepare, (bool, np.bool_)):
+        raise not_usable("prepare", prepare, "give True or False.")
     rows = None if batch_rows is None else int(batch_rows)
-    prepare = True
     has_target = target is not None
     reader: Reader
     if client is not None:
@@ -704,13 +821,4 @@ def scan(
         reader = FrameReader(data, *roles(target, weight, columns))
     else:
         reader = array_reader(np.asanyarray(data), target, columns, weight, "the array")
-    return Scan(reader, has_target, standardise, missing, max_categories, prepare, rows)
-
-
-def _check_options(batch_rows: Any, missing: str, max_categories: int) -> None:
-    if batch_rows is not None and (not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1):
-        raise InvalidInputError(f"batch_rows={batch_rows!r} is not usable: give a positive int.")
-    if missing not in ("refuse", "impute"):
-        raise InvalidInputError(f"missing={missing!r} is not known: 'refuse' or 'impute'.")
-    if not isinstance(max_categories, (int, np.integer)) or max_categories < 1:
-        raise InvalidInputError(f"max_categories={max_categories!r} is not usable: give an int.")
+    return Scan(reader, has_target, missing, bool(prepare), rows)

@@ -20,19 +20,17 @@ from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
 from lssvm.backends.host import Host, host_of
 from lssvm.codes import Coding
-from lssvm.data.prepare import Preparation
-from lssvm.estimators.inputs import Inputs
-from lssvm.estimators.opening import open_given
+from lssvm.data.preparation import PreparedTable
+from lssvm.estimators.opening import Inputs, open_given
 from lssvm.explanations import Explanation
 from lssvm.fitting.explaining import (
-    Columns,
     ExplainOptions,
     Groups,
     explain,
     plain_columns,
-    prepared_columns,
+    table_columns,
 )
-from lssvm.fitting.record import Features, Fit, Posteriors
+from lssvm.fitting.record import Fit, Posteriors
 from lssvm.kernels.factory import KernelChoice
 from lssvm.tasks import Classes, Numbers
 from lssvm.tuning.searches import check_option
@@ -166,7 +164,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     dual_coef_: Any
     n_features_in_: int
     feature_names_in_: AnyArray
-    preparation_: Preparation
+    preparation_: PreparedTable
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
@@ -202,6 +200,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if metric is not None:
             full = isinstance(metric, str) and metric == "full"
             published["metric_"] = fit.main.metric.published(fit.main.model.n_features, full=full)
+        if "none" in fit.prepared:
+            self.preparation_ = fit.prepared["none"]
         for name, value in published.items():
             setattr(self, name, value if name == "classes_" else like(value, namespace_of))
         self._cache: dict[str, Any] = {}
@@ -219,13 +219,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             self.record_.need("prediction", what)
             self._cache[name] = compute(self.record_)
         return cast(Computed, self._cache[name])
-
-    def _columns(self, X: Any, features: Features) -> Columns:
-        """Return the columns that the features of rows belong to."""
-        rows = features["none"]
-        if hasattr(self, "preparation_"):
-            return prepared_columns(rows, self.preparation_)
-        return plain_columns(rows, getattr(self, "feature_names_in_", None))
 
     def explain(
         self,
@@ -288,11 +281,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         """
         sampling = (n_background, n_permutations, interactions, random_state)
         options = ExplainOptions(groups, *sampling, self.verbose)
-        rows = self._inputs(X, "explain")
-        features, against = rows.features(self.record_), None
+        rows, host = self._inputs(X, "explain"), self._host()
+        features, against = rows.features(), None
         if background is not None:
-            against = self._inputs(background, "explain").features(self.record_)
-        columns, host = self._columns(X, features), self._host()
+            against = self._inputs(background, "explain").features()
+        if self.record_.prepared:
+            columns = table_columns(rows.data.read().table, self.record_.any_prepared)
+        else:
+            columns = plain_columns(features["none"], getattr(self, "feature_names_in_", None))
         return explain(self.record_, features, against, columns, options, host, rows.backend)
 
 

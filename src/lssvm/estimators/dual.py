@@ -6,8 +6,9 @@ from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import map_given, open_given, with_better_code
+from lssvm.estimators.opening import open_given, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
+from lssvm.fitting.input_metric import map_rows
 from lssvm.tuning import CirculantSearch, ShrinkingGridSearch
 
 PAPER_2002: dict[str, Any] = {"C": "cv", "gamma": "cv", "cv": 10}
@@ -23,7 +24,7 @@ def _fit(
     choice = settings.choice
     given = open_given(estimator, X, y, sample_weight, groups)
     rows, task = given.in_memory(sparse=choice.accepts_sparse, **options)
-    rows, metric = map_given(rows, choice, settings.seed)
+    rows, metric = map_rows(rows, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))
     estimator._publish(fit.with_metric(metric))

@@ -11,17 +11,15 @@ from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
-from lssvm.data.folds import PositionHoldout
-from lssvm.data.raw import plain_features
-from lssvm.data.scanning import Scan
+from lssvm.data.dataset import open_dataset
+from lssvm.data.preparation import PreparedTable
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import open_given
+from lssvm.estimators.opening import Opened, open_given
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
 from lssvm.prototypes import RenyiEntropy
@@ -51,37 +49,15 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
-    if isinstance(X, Scan):
-        X, settings = _with_validation(X, settings)
-    given = open_given(estimator, X, y, sample_weight, groups)
+    data, cv = open_dataset(X, y, sample_weight, groups).with_validation(settings.cv)
+    settings, given = replace(settings, cv=cv), Opened.of(estimator, data)
     rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
-    fit = fit_fixed_size(rows, task, settings.after(metric), callback)
-    estimator._publish(fit.with_metric(metric), given.namespace_of)
+    fit = fit_fixed_size(rows, task, settings.after(metric), callback).with_metric(metric)
+    prepared = given.preparation
+    if prepared is not None:
+        fit = replace(fit, prepared={"none": prepared})
+    estimator._publish(fit, given.native)
     return estimator
-
-
-def _with_validation(data: Scan, settings: FixedSettings) -> tuple[Scan, FixedSettings]:
-    """Return the rows of a scan, and the folds that its own column or another scan defines."""
-    cv = settings.cv
-    if isinstance(cv, Scan):
-        held_out = PositionHoldout(rows=(data.n_rows, data.n_rows + cv.n_rows))
-        return data.joined(cv), replace(settings, cv=held_out)
-    if not isinstance(cv, str) or cv == "loo":
-        return data, settings
-    if cv not in data.feature_names:
-        raise InvalidInputError(
-            f"cv={cv!r} is not a column: the scan has {', '.join(data.feature_names[:8])}, ..."
-        )
-    column = replace(data, reader=data.reader.choose((cv,), None), has_target=False)
-    numbers = np.concatenate([plain_features(block)[:, 0] for block in column.blocks()])
-    if np.any(numbers != np.round(numbers)) or numbers.max() < 0:
-        raise InvalidInputError(
-            f"cv={cv!r} is not a column of folds: give whole numbers from 0 on, -1 for rows that "
-            "are always trained on."
-        )
-    rest = tuple(name for name in data.feature_names if name != cv)
-    split = PredefinedSplit(numbers.astype(np.intp))
-    return replace(data, reader=data.reader.choose(rest, None)), replace(settings, cv=split)
 
 
 _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
@@ -92,6 +68,19 @@ def _lock_of(estimator: Model) -> RLock:
     """Return the lock that updates of an estimator take; it is not pickled with it."""
     with _LOCKS_LOCK:
         return _LOCKS.setdefault(estimator, RLock())
+
+
+def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
+    """Remove rows from a fitted model."""
+    check_is_fitted(estimator)
+    ready: PreparedTable | None = getattr(estimator, "preparation_", None)
+    if ready is not None and ready.encoded_by_target:
+        raise InvalidInputError(
+            f"Rows cannot be forgotten: the columns {ready.encoded_by_target} are encoded by the "
+            "target, and differently for rows of the first fit. Fit again without the rows, or "
+            "without these columns."
+        )
+    return _change(estimator, forget_rows, X, y, sample_weight)
 
 
 def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -> Model:
@@ -248,7 +237,7 @@ class FixedSizeLSSVC(KernelClassifier):
         score of the chosen parameters, how many pairs of C and gamma were evaluated, and all.
     size_results_ : dict
         With ``n_prototypes="cv"``: sizes and their scores.
-    preparation_ : Preparation
+    preparation_ : PreparedTable
         When fitted to a scan: from raw columns to features.
     sample_results_ : dict
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
@@ -480,8 +469,7 @@ class FixedSizeLSSVC(KernelClassifier):
         FixedSizeLSSVC
             Itself.
         """
-        check_is_fitted(self)
-        return _change(self, forget_rows, X, y, sample_weight)
+        return _forget(self, X, y, sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy.
@@ -676,7 +664,7 @@ class FixedSizeLSSVR(KernelRegressor):
         Estimated variance of the noise; computed on first use.
     n_iter_ : int
         Reweightings (0 for squared loss); with conjugate gradients their iterations.
-    preparation_ : Preparation
+    preparation_ : PreparedTable
         When fitted to a scan: from raw columns to features.
     sample_results_ : dict
         When fitted to a scan of more than 50,000 rows with a tuned gamma: the search on a sample of
@@ -895,8 +883,7 @@ class FixedSizeLSSVR(KernelRegressor):
         FixedSizeLSSVR
             Itself.
         """
-        check_is_fitted(self)
-        return _change(self, forget_rows, X, y, sample_weight)
+        return _forget(self, X, y, sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R^2, the mean over the outputs.

@@ -12,16 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, callback_of, reports
-from lssvm.estimators.opening import GivenArrays, GivenBlocks, map_given, open_given
+from lssvm.estimators.opening import Opened, open_given
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
+from lssvm.fitting.input_metric import map_rows
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
-def _fit(estimator: Model, given: GivenArrays | GivenBlocks) -> Model:
+def _fit(estimator: Model, given: Opened) -> Model:
     choice, settings = estimator._kernel_choice(), GreedySettings.of(estimator)
     rows, task = given.in_memory(sparse=choice.accepts_sparse)
-    rows, metric = map_given(rows, choice, settings.seed)
+    rows, metric = map_rows(rows, choice, settings.seed)
     fit = fit_greedy(rows, task, settings, callback_of(estimator))
     estimator._publish(fit.with_metric(metric))
     return estimator

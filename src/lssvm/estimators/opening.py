@@ -1,20 +1,24 @@
-"""From what a caller gives to training rows and a task, or to inputs of a prediction."""
+"""From what a caller gives to training rows and a task, or to rows that predictions are for."""
 
 from __future__ import annotations
 
-import inspect
 import operator
+import os
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeGuard
+from itertools import chain
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import is_classifier
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_X_y,
+    column_or_1d,
+)
 
 from lssvm._core.arrays import (
     AnyArray,
@@ -23,107 +27,46 @@ from lssvm._core.arrays import (
     IntArray,
     check_magnitude,
     check_weight,
-    get_namespace,
     is_sparse,
+    take_rows,
 )
-from lssvm._core.blocks import as_bytes, require
-from lssvm._core.device import Device, find_device, same_place
-from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
+from lssvm._core.blocks import as_bytes, require, slices
+from lssvm._core.device import on_host
+from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, seed_of
-from lssvm.backends.device import Torch
-from lssvm.backends.host import Backend, Host, UsesResources, host_of
-from lssvm.backends.rows import Blocks, Rows, ScanRows, Training, class_rows
+from lssvm.backends.device import Backend, find_backend
+from lssvm.backends.host import Host, UsesResources, host_of
+from lssvm.backends.rows import Rows, ScanRows, Training, class_rows, number_targets
 from lssvm.codes import Coding, make_code
-from lssvm.data import scan
-from lssvm.data.dataset import Arrays, open_dataset
-from lssvm.data.plain import is_frame
-from lssvm.data.prepare import Preparation, Survey, survey
-from lssvm.data.raw import RawBlock, plain_features
+from lssvm.data.arrow import write_table
+from lssvm.data.dataset import Arrays, Dataset, open_dataset
+from lssvm.data.preparation import Learned, PreparationSettings, PreparedTable, learn
+from lssvm.data.raw import CHUNK
+from lssvm.data.sampling import Sample
 from lssvm.data.scanning import Scan
-from lssvm.estimators.inputs import ArrayInputs, Inputs, ScanInputs, hits, spread_of
-from lssvm.fitting.input_metric import check_metric, metric_of
-from lssvm.fitting.record import Fit
+from lssvm.estimators.validation import (
+    check_groups,
+    check_namespace,
+    check_on_device,
+    level_of_caller,
+    validated,
+    warn_of_scales,
+)
+from lssvm.fitting.input_metric import map_rows
+from lssvm.fitting.record import Features, Fit, Scaling
 from lssvm.kernels import Metric
-from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import KernelChoice, KernelParameters
-from lssvm.kernels.metric import IDENTITY
 from lssvm.solvers import PCG
-from lssvm.tasks import Classes, ClassTable, Numbers, Task
-from lssvm.tasks.targets import check_labels, check_numbers, distinct_labels
+from lssvm.tasks import Classes, Numbers, Task
+from lssvm.tasks.losses import hits, spread_of
+from lssvm.tasks.targets import check_labels, check_numbers, distinct_labels, target_centre
 from lssvm.tuning.fixed_size import better_code
 from lssvm.tuning.searches import check_C
 
-
-def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return what `sklearn.utils.validation.validate_data` returns.
-
-    Missing and infinite values, and numbers whose squares would leave the range of floating-point
-    numbers, are errors that name the column and say what to do.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : array or data frame of shape (n, d)
-    y : array, default="no_validation"
-        By default there is no target to check: rows to predict, which may be as small as they like.
-    **options
-        As scikit-learn takes them.
-
-    Returns
-    -------
-    X, or X and y
-    """
-    alone = isinstance(y, str) and y == "no_validation"
-    try:
-        checked = validate_data(estimator, X, y, **options)
-    except ValueError as error:
-        text = str(error)
-        if text.startswith("Input X contains"):
-            raise _not_finite(X, text) from error
-        if text.startswith("Input y contains"):
-            raise InvalidInputError(
-                f"{_first_sentence(text)} A model needs a target for every row: leave out the rows "
-                "without one."
-            ) from error
-        raise
-    change = "bring its columns to one scale (sklearn.preprocessing.StandardScaler)"
-    check_magnitude(checked if alone else checked[0], "X", change, small=alone)
-    return checked
-
-
-def _not_finite(X: Any, text: str) -> InvalidInputError:
-    """Return the error of a missing or infinite value, with its place."""
-    missing = "NaN" in text
-    change = (
-        "Remove such rows, fill the gaps (sklearn.impute.SimpleImputer in a Pipeline before the "
-        "model; lssvm.scan(..., missing='impute') for files), or use LSSVMClassifier or "
-        "LSSVMRegressor, which take tables with missing values."
-        if missing
-        else "Remove such rows, or replace the infinite values by finite ones."
-    )
-    return InvalidInputError(f"{_first_sentence(text)}{_place(X, missing)} {change}")
-
-
-def _first_sentence(text: str) -> str:
-    return text.splitlines()[0].split(". ")[0].rstrip(".") + "."
-
-
-def _place(X: Any, missing: bool) -> str:
-    """Return the first place of a value that is missing, or infinite."""
-    try:
-        numbers = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        return ""
-    if numbers.ndim != 2:
-        return ""
-    bad = np.argwhere(np.isnan(numbers) if missing else ~np.isfinite(numbers))
-    if len(bad) == 0:
-        return ""
-    row, column = bad[0].tolist()
-    names = list(getattr(X, "columns", ()))
-    name = repr(str(names[column])) if names else str(column)
-    return f" The first is in row {row}, column {name}."
+SAMPLE_ROWS = 50_000
+"""Rows in memory that the preparation is learned from, prototypes are chosen from and gamma is
+searched on."""
 
 
 class Classifier(UsesResources, Protocol):
@@ -135,145 +78,44 @@ class Classifier(UsesResources, Protocol):
     random_state: RandomState
 
 
-def map_given(rows: Rows, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
-    """Return rows after the metric that a parameter asks for, and the metric."""
-    if choice.metric is None:
-        return rows, IDENTITY
-    metric = metric_of(check_metric(choice), rows, choice, seed)
-    return mapped_rows(rows, metric), metric
+class Estimator(UsesResources, KernelParameters, Protocol):
+    """A kernel estimator, as its rows see it; only those of fixed size have a device."""
+
+    device: Any
+    fit_intercept: Any
+    record_: Fit[Any]
+    dual_coef_: Any
+    n_features_in_: int
+    feature_names_in_: Any
+    preparation_: PreparedTable
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what it takes."""
 
 
-def mapped_rows(rows: Rows, metric: Metric) -> Rows:
-    """Return rows, and what a splitter sees of them, after a metric."""
-    if metric.map is None:
-        return rows
-    X, given = metric.map_rows(rows.X), rows.given
-    if given is not None:
-        given = X if given[0] is rows.X else metric.map_rows(given[0]), given[1]
-    return replace(rows, X=X, given=given)
+class _EstimatorOfClasses(Estimator, Classifier, Protocol):
+    """A classifier."""
 
 
-def open_classes(
-    estimator: Classifier,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    groups: Any = None,
-    task: Classes | None = None,
-    by_class: bool = False,
-    sparse: bool = False,
-    classes: Any = None,
-) -> tuple[Rows, Classes]:
-    """Check arrays of a classifier.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Whose parameters `multiclass`, `decoding`, `targets` and `class_weight` say what y means.
-    X, y, sample_weight, groups
-        As the caller gave them.
-    task : Classes or None, default=None
-        What the model has learned, where further rows are opened; None: a new fit.
-    by_class : bool, default=False
-        Whether the recipe keeps moments per class, where the task asks for that: weights of rows
-        are then without those of classes, and targets are looked up.
-    sparse : bool, default=False
-        Whether X may be a sparse matrix.
-    classes : array-like or None, default=None
-        All labels of a new fit, where some come with later rows.
-
-    Returns
-    -------
-    rows : Rows
-    task : Classes
-    """
-    X, y = _validated(estimator, X, check_labels(y), task, sparse)
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    given, weight = (X, y), check_weight(sample_weight, X.shape[0])
-    X, y, weight, positions = _positive(X, y, weight)
-    if task is None:
-        task = _task_of_labels(estimator, distinct_labels(y), classes)
-    rows = class_rows(task, X, task.numbers(y), weight, host_of(estimator), by_class=by_class)
-    groups = check_groups(groups, given[0].shape[0])
-    return replace(rows, positions=positions, given=given, groups=groups), task
+def _classifies(estimator: Estimator) -> TypeGuard[_EstimatorOfClasses]:
+    return bool(is_classifier(estimator))
 
 
-def check_groups(groups: Any, n: int) -> AnyArray | None:
-    """Return groups as an array of n entries, none of them missing."""
-    if groups is None:
-        return None
-    array = np.asarray(column_or_1d(groups))
-    missing = array != array  # NaN is not equal to itself
-    if array.shape[0] != n or np.any(missing) or any(entry is None for entry in array):
+def _check_sparse(estimator: Estimator, backend: Backend) -> bool:
+    """Return True, or say why sparse rows cannot be used."""
+    choice, solver = KernelChoice.of(estimator), getattr(estimator, "solver", "auto")
+    if not choice.accepts_sparse:
         raise InvalidInputError(
-            f"groups has {array.shape[0]} entries, {int(np.sum(missing))} of them NaN, but X has "
-            f"{n} rows: give one group for every row, and none that is missing."
+            f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
+            "'poly' or 'matern', or give X.toarray()."
         )
-    return array
-
-
-def _validated(
-    estimator: Any, X: Any, y: Any, task: Task | None, sparse: bool, **options: Any
-) -> tuple[Any, Any]:
-    layout = {"accept_sparse": "csr"} if sparse else {"order": "C"}  # rows are read in blocks
-    reset, dtype = task is None, [np.float64, np.float32]
-    X, y = validated(estimator, X, y, reset=reset, dtype=dtype, **layout, **options)
-    if reset:
-        warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
-    return X, y
-
-
-_SCALES = 100.0  # how many times as much one column may vary as another
-_LOOKED_AT = 10_000  # rows
-
-
-def warn_of_scales(estimator: Any, X: Any, names: Any = None) -> None:
-    """Warn where columns differ in scale so much that the small ones do not count.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Nothing is said where its kernel has a width for each feature, or takes no features.
-    X : array of shape (n, d)
-    names : array of str, optional
-        Of the columns.
-
-    Notes
-    -----
-    The largest standard deviation is compared with the smallest one, which for rare indicators is
-    taken to be at least a tenth of the range.
-    """
-    gamma: Any = getattr(estimator, "gamma", None)
-    own = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
-    if own or estimator.kernel == "precomputed" or (isinstance(gamma, str) and gamma == "ard"):
-        return
-    if not isinstance(X, np.ndarray) or X.shape[0] < 2 or X.shape[1] < 2:
-        return
-    some = X[:: max(1, len(X) // _LOOKED_AT)]
-    spread, extent = some.std(axis=0), np.ptp(some, axis=0)
-    lowest = np.where(extent > 0, np.maximum(spread, 0.1 * extent), np.inf)
-    large, small = int(np.argmax(spread)), int(np.argmin(lowest))
-    if not spread[large] > _SCALES * lowest[small]:
-        return
-    which = [f"column {j}" if names is None else repr(str(names[j])) for j in (large, small)]
-    times = 10 ** int(np.log10(spread[large] / lowest[small]))
-    warnings.warn(
-        f"{which[0]} of X varies more than {times:,} times as much as {which[1]}, which therefore "
-        "hardly counts in the kernel: standardise the columns "
-        "(make_pipeline(StandardScaler(), model)), or use LSSVMClassifier or LSSVMRegressor.",
-        ScaleWarning,
-        stacklevel=_level_of_caller(),
-    )
-
-
-def _level_of_caller() -> int:
-    """Return the level of the line that has called this package, for a warning about it."""
-    frame, level, inner = inspect.currentframe(), 0, ("lssvm", "sklearn", "contextlib")
-    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in inner:
-        frame, level = frame.f_back, level + 1
-    return level
+    backend.check(sparse=True)
+    if isinstance(solver, PCG) or solver == "pcg":
+        raise InvalidInputError(
+            "X is sparse, and conjugate gradients need dense rows: use solver='auto', or give "
+            "X.toarray()."
+        )
+    return True
 
 
 def _task_of_labels(estimator: Classifier, labels: AnyArray, classes: Any) -> Classes:
@@ -340,76 +182,15 @@ def with_better_code(
     return replace(rows, Y=own.Y, weight=own.weight, loss_weight=own.loss_weight), better
 
 
-def open_numbers(
-    estimator: UsesResources,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    groups: Any = None,
-    task: Numbers | None = None,
-    sparse: bool = False,
-    by_moments: bool = True,
-    centred: bool = False,
-    centre: FloatArray | None = None,
-) -> tuple[Rows, Numbers]:
-    """Check arrays of a regressor; the parameters are those of `open_classes`.
-
-    ``by_moments`` says that squares of the targets are summed, which an offset costs digits:
-    ``centred`` takes about the weighted means off the targets of a new fit, ``centre`` (k,) is what
-    is taken off those of further rows.
-    """
-    y = check_numbers(y)
-    X, y = _validated(estimator, X, y, task, sparse, multi_output=True, y_numeric=True)
-    y = np.asarray(y, dtype=np.float64)
-    given, weight = (X, y), check_weight(sample_weight, X.shape[0])
-    X, y, weight, positions = _positive(X, y, weight)
-    Y = y.reshape(len(y), -1)
-    change = "standardise it (sklearn.compose.TransformedTargetRegressor)"
-    check_magnitude(Y, "y", change, dtype=X.dtype)
-    if task is None:
-        task = Numbers(Y.shape[1], y.ndim == 1)
-        centre = target_centre(Y, weight) if centred else None
-    if by_moments and not centred:
-        _warn_of_offset(Y)
-    Y = task.check_outputs(Y)
-    rows = number_rows(X, Y, weight, host_of(estimator), centre)
-    groups = check_groups(groups, given[0].shape[0])
-    return replace(rows, positions=positions, given=given, groups=groups), task
-
-
-def target_centre(Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
-    """Return about the weighted means (k,) of targets; None where they are near 0, or overflow.
-
-    In steps of a power of two above 8 standard deviations: a sample has the same as all rows, and
-    nothing is taken off that costs no digits.
-    """
-    with np.errstate(all="ignore"):
-        mean = np.average(Y, axis=0, weights=weight)
-        spread = np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=weight))
-        step = 2.0 ** np.ceil(np.log2(8.0 * spread))
-        centre = np.where(spread > 1e-12 * np.abs(mean), step * np.round(mean / step), mean)
-    centre = np.where(np.isfinite(centre), centre, 0.0)
-    return centre if np.any(centre != 0.0) else None
-
-
-def number_rows(
-    X: Any,
-    Y: FloatArray,
-    weight: FloatArray | None,
-    host: Host,
-    centre: FloatArray | None = None,
-) -> Rows:
-    """Return rows with numbers as targets, less their centre."""
-    return Rows(
-        X,
-        Y if centre is None else Y - centre,
-        weight,
-        sample_weight=weight,
-        centre=centre,
-        budget=host.budget,
-        threads=host.threads,
-    )
+def _mapped_and_coded(
+    estimator: Estimator, rows: Rows, task: Task, counts: FloatArray | None = None
+) -> tuple[Rows, Task, Metric]:
+    """Return the rows of a new fit after their metric, the task with its code, and the metric."""
+    choice = KernelChoice.of(estimator)
+    seed = seed_of(estimator.random_state) if choice.metric is not None else 0
+    rows, metric = map_rows(rows, choice, seed)
+    rows, task = with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
+    return rows, task, metric
 
 
 def _positive(
@@ -429,430 +210,421 @@ def _warn_of_offset(Y: FloatArray) -> None:
             "The targets vary by less than a millionth of their mean, so that rounding shows in "
             "the cross-validated errors: subtract a constant from y before the fit.",
             NumericalWarning,
-            stacklevel=_level_of_caller(),
+            stacklevel=level_of_caller(),
         )
 
 
 # -- what the caller gave --------------------------------------------------------------------------
 
-SAMPLE_ROWS = 50_000
-"""Rows in memory that prototypes are chosen from and gamma is searched on."""
-
-
-class Estimator(UsesResources, KernelParameters, Protocol):
-    """A kernel estimator, as its rows see it; only those of fixed size have a device."""
-
-    device: Any
-    fit_intercept: Any
-    record_: Fit[Any]
-    dual_coef_: Any
-    n_features_in_: int
-    feature_names_in_: Any
-    preparation_: Preparation
-
-    def __sklearn_tags__(self) -> Any:
-        """Return what it takes."""
-
-
-class _EstimatorOfClasses(Estimator, Classifier, Protocol):
-    """A classifier."""
-
-
-def _classifies(estimator: Estimator) -> TypeGuard[_EstimatorOfClasses]:
-    return bool(is_classifier(estimator))
-
-
-def _is_centred(estimator: Estimator) -> bool:
-    """Return whether targets may be moved: a bias that is free moves with them."""
-    return estimator.fit_intercept is True
-
 
 def open_given(
     estimator: Estimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
-) -> GivenArrays | GivenBlocks:
-    """Open what a caller gave, whatever it is: the only place that asks."""
-    data = open_dataset(X, y, weight, groups)
-    if isinstance(data, Arrays):
-        return GivenArrays(estimator, data, _device_of(estimator, X))
-    place = _device_of(estimator, None)
-    if place is not None and data.distributed:
-        raise InvalidInputError(
-            f"device={estimator.device!r} is not available for rows on a cluster: use device=None."
-        )
-    return GivenBlocks(estimator, data, place)
-
-
-def _device_of(estimator: Estimator, X: Any) -> Device | None:
-    """Return the device that computes, within the memory budget; None: the host."""
-    if not estimator.__sklearn_tags__().array_api_support:
-        return None
-    dispatch = bool(get_config()["array_api_dispatch"]) and X is not None
-    place = find_device(estimator.device, X, dispatch=dispatch)
-    if place is None or estimator.memory_budget is None:
-        return place
-    return replace(place, limit=as_bytes(estimator.memory_budget))
-
-
-def _backend_of(estimator: Estimator, place: Device | None) -> Backend:
-    return host_of(estimator) if place is None else Torch(place)
+) -> Opened:
+    """Open what a caller gave, whatever it is."""
+    return Opened.of(estimator, open_dataset(X, y, weight, groups))
 
 
 @dataclass(frozen=True, eq=False)
-class GivenArrays:
-    """Arrays, of NumPy or of another library."""
+class Opened:
+    """A data set that an estimator is to learn from, or to predict, and what computes."""
 
     estimator: Estimator
-    data: Arrays
-    place: Device | None
+    data: Dataset
+    backend: Backend
+
+    @classmethod
+    def of(cls, estimator: Estimator, data: Dataset) -> Opened:
+        """Choose what computes, within the memory budget."""
+        tags, limit = estimator.__sklearn_tags__(), estimator.memory_budget
+        backend = find_backend(
+            estimator.device if tags.array_api_support else None,
+            data.native if tags.array_api_support else None,
+            dispatch=bool(get_config()["array_api_dispatch"]),
+            limit=None if limit is None else as_bytes(limit),
+            **vars(host_of(estimator)),
+        )
+        backend.check_data(data)
+        return cls(estimator, data, backend)
 
     @property
-    def namespace_of(self) -> Array | None:
+    def native(self) -> Array | None:
         """The caller's rows, where a device computes with arrays of their library."""
-        return None if self.place is None else self.data.foreign
+        return self.backend.native(self.data.native)
+
+    @property
+    def preparation(self) -> PreparedTable | None:
+        """How the model of an earlier fit prepares raw columns; None: it does not."""
+        return getattr(self.estimator, "preparation_", None)
+
+    # -- training
 
     def in_memory(self, **options: Any) -> tuple[Rows, Task]:
-        """Return all rows, and what y means; the options are those of `open_classes`."""
-        open_rows: Any = open_classes if is_classifier(self.estimator) else open_numbers
-        options["groups"] = self.data.groups
-        rows, task = open_rows(self.estimator, *self.data.on_host(), **options)
-        return rows, task
+        """Return all rows, and what y means; the options are those of `_rows_of_arrays`."""
+        data = self.data.in_memory(type(self.estimator).__name__)
+        return _rows_of_arrays(self.estimator, data, **options)
 
     def rows(self, callback: Listener, classes: Any) -> tuple[Training, Task, Metric]:
         """Return the rows of a new fit after their metric, what y means, and the metric."""
-        rows, task = self._all_rows(None, classes=classes)
+        if not isinstance(self.data, Arrays):
+            return self._rows_of_scan(self.data, callback, classes)
+        rows, task = self.in_memory(**self._options(classes=classes))
         rows, task, metric = _mapped_and_coded(self.estimator, rows, task)
         return self._placed(rows, metric), task, metric
 
+    def _rows_of_scan(
+        self, data: Scan, callback: Listener, classes: Any
+    ) -> tuple[Training, Task, Metric]:
+        """Return a sample where it is all there is, else rows that are read in blocks."""
+        estimator, drawn = self.estimator, self._first_pass(data)
+        learned = _learned(estimator, data, drawn)
+        rows, task = _rows_of_sample(estimator, drawn, learned, classes)
+        rows, task, metric = _mapped_and_coded(estimator, rows, task, drawn.counts)
+        if drawn.complete:
+            return self._placed(rows, metric), task, metric
+        use = {"on_event": callback.on_event, "metric": metric, "sample": rows}
+        use |= {"n_rows": drawn.n_rows, "budget": rows.budget, "threads": rows.threads}
+        return ScanRows.of(task, data, learned, drawn.counts, rows.centre, **use), task, metric
+
     def further_rows(self, task: Task, callback: Listener, centre: FloatArray | None) -> Training:
         """Return rows that are added or removed, prepared as those of the fit were."""
-        self._check_namespace("partial_fit")
-        if not hasattr(self.estimator, "preparation_"):
-            rows, _ = self._all_rows(task, centre)
-            metric = self.estimator.record_.main.metric
-            return self._placed(mapped_rows(rows, metric), metric)
-        X = self.estimator.preparation_.transform(self.data.X)
-        data = scan(X, target=np.asarray(self.data.y), weight=self.data.sample_weight)
-        return _further_rows(self.estimator, data, None, self.place, task, callback, centre)
+        estimator, data, metric = self.estimator, self.data, self.estimator.record_.main.metric
+        if isinstance(data, Arrays):
+            check_namespace(estimator, data.X, "partial_fit")
+            rows, _ = self.in_memory(task=task, **self._options(centre=centre))
+            return self._placed(rows.mapped(metric), metric)
+        self.backend.check_data(data, added=True)
+        ready, none = self.preparation, np.empty(0, dtype=np.intp)
+        learned = None if ready is None else Learned(ready, {}, none)
+        use = {"on_event": callback.on_event, "metric": metric}
+        use |= {"budget": as_bytes(estimator.memory_budget)}
+        return ScanRows.of(
+            task, _with_target(self._columns_of_model()), learned, None, centre, **use
+        )
 
-    def _all_rows(
-        self, task: Task | None, centre: FloatArray | None = None, classes: Any = None
-    ) -> tuple[Rows, Task]:
-        sparse = is_sparse(self.data.X) and _check_sparse(self.estimator, self.place)
-        options: dict[str, Any] = {"task": task, "sparse": sparse, "by_class": True}
-        options["classes"] = classes
-        if not is_classifier(self.estimator):
-            options = {"task": task, "sparse": sparse, "centre": centre}
-            options["centred"] = _is_centred(self.estimator)
-        return self.in_memory(**options)
+    def _options(self, classes: Any = None, centre: FloatArray | None = None) -> dict[str, Any]:
+        """Return how a fixed-size model reads arrays."""
+        sparse = is_sparse(self.data.native) and _check_sparse(self.estimator, self.backend)
+        if is_classifier(self.estimator):
+            return {"sparse": sparse, "by_class": True, "classes": classes}
+        centred = self.estimator.fit_intercept is True  # a bias that is free moves with the targets
+        return {"sparse": sparse, "centre": centre, "centred": centred}
 
     def _placed(self, rows: Rows, metric: Metric) -> Rows:
-        """Return the rows for the device that computes, with the caller's rows there."""
-        if self.place is None:
-            return rows
-        X = self.namespace_of
+        """Return the rows for what computes, with the caller's rows where they are there."""
+        X, device = self.native, self.backend.device
         if X is not None and rows.positions is not None:
-            X = self.place.xp.take(X, self.place.put(rows.positions), axis=0)
-        return replace(rows, device=self.place, placed=metric.map_rows(X))
+            X = take_rows(X, rows.positions)
+        return replace(rows, device=device, placed=None if X is None else metric.map_rows(X))
+
+    def _first_pass(self, data: Scan) -> Sample:
+        """Draw a sample of the rows, and count rows and classes."""
+        budget, columns = as_bytes(self.estimator.memory_budget), len(data.schema.names)
+        size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
+        size = self.backend.sample_size(_with_target(data), size, budget)
+        seed = seed_of(self.estimator.random_state)
+        return data.sample(size, seed=seed, classes=_classifies(self.estimator))
+
+    # -- prediction
 
     def inputs(self, method: str) -> Inputs:
         """Return rows that predictions are wanted for, checked against those of the fit."""
-        self._check_namespace(method)
-        estimator, namespace_of = self.estimator, self.namespace_of
-        backend = _backend_of(estimator, self.place)
-        if namespace_of is not None:
-            given = _check_on_device(estimator, namespace_of)
-            return ArrayInputs({"none": given}, backend, namespace_of)
-        X = self.data.on_host()[0]
-        if hasattr(estimator, "preparation_"):
-            named = hasattr(estimator, "feature_names_in_") or not is_frame(X)
-            X = estimator.preparation_.transform(X if named else np.asarray(X))
-        else:
-            sparse = "csr" if estimator.__sklearn_tags__().input_tags.sparse else False
-            layout = {"accept_sparse": sparse, "dtype": [np.float64, np.float32]}
-            X = validated(estimator, X, reset=False, **layout)
-        return ArrayInputs({"none": X}, backend)
+        data = self._columns_of_model().checked(partial(self._checked, method=method))
+        return Inputs(data, {"none": self.preparation}, self.backend)
 
-    def score(self) -> float:
-        """Return the accuracy of a classifier, R^2 of a regressor."""
-        fit, (_, y, weight) = self.estimator.record_, self.data.on_host()
-        measure = accuracy_score if isinstance(fit.task, Classes) else r2_score
-        predicted = fit.task.predict(self.inputs("predict").outputs(fit))
-        return float(measure(y, predicted, sample_weight=weight))
+    def _checked(self, X: Any, method: str) -> Any:
+        """Return arrays as the model takes them, on the device that computes or on the host."""
+        estimator = self.estimator
+        check_namespace(estimator, X, method)
+        if self.native is not None:
+            return check_on_device(estimator, X)
+        if self.preparation is not None:
+            return on_host(X)
+        sparse = "csr" if estimator.__sklearn_tags__().input_tags.sparse else False
+        layout = {"accept_sparse": sparse, "dtype": [np.float64, np.float32]}
+        return validated(estimator, on_host(X), reset=False, **layout)
 
-    def _check_namespace(self, method: str) -> None:
-        """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
-        supported = self.estimator.__sklearn_tags__().array_api_support
-        if not get_config()["array_api_dispatch"] or not supported:
-            return
-        if same_place(self.data.X, self.estimator.dual_coef_):
-            return
-        raise InvalidInputError(
-            f"Inputs passed to {type(self.estimator).__name__}.{method}() must use the same "
-            "namespace and the same device as those passed to fit(), as everywhere in "
-            "scikit-learn with array_api_dispatch: convert X, or fit again."
-        )
-
-
-def _check_on_device(estimator: Estimator, X: Array) -> Array:
-    """Check rows on a device against those of the fit, without bringing them to the host."""
-    name, d = type(estimator).__name__, estimator.n_features_in_
-    xp = get_namespace(X)
-    if X.ndim != 2 or X.shape[1] != d:
-        raise InvalidInputError(
-            f"X has shape {tuple(X.shape)} but {name} was fitted with {d} features: give an array "
-            f"of shape (n, {d})."
-        )
-    if X.shape[0] == 0:
-        raise InvalidInputError("X has no rows: give at least one.")
-    if not xp.isdtype(X.dtype, "real floating"):
-        X = xp.astype(X, xp.float64)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise InvalidInputError("X has NaN or infinity: impute or drop those rows.")
-    return X
-
-
-@dataclass(frozen=True, eq=False)
-class GivenBlocks:
-    """Rows that are read in blocks."""
-
-    estimator: Estimator
-    data: Scan
-    place: Device | None
-    namespace_of: ClassVar[None] = None
-
-    def in_memory(self, **options: Any) -> tuple[Rows, Task]:
-        """Refuse: the model needs all rows at once."""
-        name = type(self.estimator).__name__
-        instead = "FixedSizeLSSVC" if is_classifier(self.estimator) else "FixedSizeLSSVR"
-        raise InvalidInputError(
-            f"{name} takes arrays, as it needs all rows at once, but X is a scan, which is "
-            f"read in blocks: use {instead}, which reads scans, or give arrays X and y."
-        )
-
-    def rows(self, callback: Listener, classes: Any) -> tuple[Training, Task, Metric]:
-        """Return a sample where it is all there is, else rows that are read in blocks."""
-        surveyed = self._first_pass()
-        sample, task = _sample_of(self.estimator, surveyed, classes)
-        sample, task, metric = _mapped_and_coded(self.estimator, sample, task, surveyed.counts)
-        if surveyed.complete:
-            return replace(sample, device=self.place), task, metric
-        known = surveyed.preparation, surveyed.counts, sample.centre
-        blocks, table = _blocks(task, self.data, *known, callback, metric)
-        surveyed = _after(surveyed, metric, sample)
-        budget, threads = sample.budget, sample.threads
-        return ScanRows(blocks, surveyed, sample, table, budget, threads), task, metric
-
-    def _first_pass(self) -> Survey:
-        """Learn preparation, classes and a sample of the rows."""
-        estimator, data = self.estimator, self._with_target()
-        if not data.prepare and data.schema.texts:
-            raise InvalidInputError(
-                f"The columns {list(data.schema.texts)} hold text, but numbers are needed: use "
-                "scan(X, target=...) to have them prepared, or leave them out."
-            )
-        budget, columns = as_bytes(estimator.memory_budget), len(data.schema.names)
-        size = int(max(1000, min(SAMPLE_ROWS, 0.05 * budget // (8 * (columns + 2)))))
-        if self.place is not None:  # a device takes the rows from main memory
-            size = max(1, data.n_rows)
-            require(
-                8 * size * (columns + 2),
-                budget,
-                what=f"The {size:,} rows of a scan, which a device takes from main memory,",
-                advice="Use device=None, which reads them in blocks, or raise memory_budget.",
-            )
-        seed = seed_of(estimator.random_state)
-        surveyed = survey(data, size, seed=seed, classes=_classifies(estimator))
-        estimator.n_features_in_ = columns
-        if data.named:
-            estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
-        if surveyed.preparation is not None:
-            estimator.preparation_ = surveyed.preparation
-        return surveyed
-
-    def further_rows(self, task: Task, callback: Listener, centre: FloatArray | None) -> Training:
-        """Return rows that are added or taken."""
-        self._with_target()
-        preparation = getattr(self.estimator, "preparation_", None)
-        data = self._columns_of_model()
-        return _further_rows(self.estimator, data, preparation, self.place, task, callback, centre)
-
-    def inputs(self, method: str) -> ScanInputs:
-        """Return rows that predictions are wanted for: the columns of the fit."""
-        preparation = getattr(self.estimator, "preparation_", None)
-        backend = _backend_of(self.estimator, self.place)
-        return ScanInputs(self._columns_of_model(), preparation, backend)
+    def _columns_of_model(self) -> Any:
+        """Return the columns that the model was fitted with."""
+        estimator, ready = self.estimator, self.preparation
+        names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
+        kinds = dict.fromkeys(names, "number")
+        if ready is not None:
+            names, kinds = ready.used if names else (), ready.kinds
+        return self.data.select(names or None, estimator.n_features_in_, kinds)
 
     def score(self) -> float:
         """Return the accuracy of a classifier, R^2 of a regressor, as sums over the blocks."""
-        self._with_target()
+        _with_target(self.data)
         rows, fit = self.inputs("score"), self.estimator.record_
         if isinstance(fit.task, Classes):
             right, total = rows.reduce(fit, partial(hits, fit.task), np.add)
             return float(right / total)
         return float(rows.reduce(fit, spread_of, operator.add).r_squared())
 
-    def _with_target(self) -> Scan:
-        if not self.data.has_target:
-            raise InvalidInputError(
-                "The rows have no target to learn: give scan(..., target=...), or y beside a Dask "
-                "collection."
-            )
-        return self.data
 
-    def _columns_of_model(self) -> Scan:
-        """Return a scan of the columns that the model was fitted with."""
-        estimator = self.estimator
-        names = tuple(str(n) for n in getattr(estimator, "feature_names_in_", ())) or None
-        known = estimator.preparation_.schema if hasattr(estimator, "preparation_") else None
-        kinds = known.kinds if known is not None and known.names == names else None
-        data = self.data.select(names, estimator.n_features_in_, kinds)
-        if known is not None and names is not None and data.named:
-            known.check(data.schema, "the data set")
-        elif data.schema.texts != (() if known is None else known.texts):
-            raise InvalidInputError(
-                f"The columns {list(data.schema.texts)} hold text, which is not what the model was "
-                "fitted with: give its columns with columns=."
-            )
+def _with_target(data: Any) -> Any:
+    """Return a data set that has targets."""
+    if data.has_target:
         return data
+    raise InvalidInputError(
+        "The rows have no target to learn: give scan(..., target=...), or y with a Dask collection."
+    )
 
 
-def _further_rows(
+# -- training rows ---------------------------------------------------------------------------------
+
+
+def _rows_of_arrays(
     estimator: Estimator,
-    data: Scan,
-    preparation: Any,
-    place: Device | None,
-    task: Task,
-    callback: Listener,
-    centre: FloatArray | None,
-) -> ScanRows:
-    if place is not None:
-        raise InvalidInputError(
-            f"device={estimator.device!r} is not available for rows that are added from a scan, or "
-            "to a model of one: give arrays to a model of arrays, or set_params(device=None)."
-        )
-    metric = estimator.record_.main.metric
-    blocks, _ = _blocks(task, data, preparation, None, centre, callback, metric)
-    return ScanRows(blocks, budget=as_bytes(estimator.memory_budget))
+    data: Arrays,
+    *,
+    task: Task | None = None,
+    sparse: bool = False,
+    classes: Any = None,
+    by_class: bool = False,
+    **centring: Any,
+) -> tuple[Rows, Task]:
+    """Check arrays.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose parameters say what y means.
+    data : Arrays
+    task : Classes, Numbers or None, default=None
+        What the model has learned, where further rows are opened; None: a new fit.
+    sparse : bool, default=False
+        Whether X may be a sparse matrix.
+    classes : array-like or None, default=None
+        All labels of a new fit, where some come with later rows.
+    by_class : bool, default=False
+        Whether the recipe keeps moments per class, where the task asks for that: weights of rows
+        are then without those of classes, and targets are looked up.
+    **centring
+        For regressors: ``by_moments``, ``centred`` and ``centre`` of `_number_rows`.
+    """
+    X, y, weight = data.on_host()
+    options: dict[str, Any] = {"accept_sparse": "csr"} if sparse else {"order": "C"}
+    options["dtype"] = [np.float64, np.float32]  # rows are read in blocks
+    labels = _classifies(estimator)
+    y = check_labels(y) if labels else check_numbers(y)
+    options |= {} if labels else {"multi_output": True, "y_numeric": True}
+    ready = None if task is None else getattr(estimator, "preparation_", None)
+    if ready is not None:
+        X, y = check_X_y(ready.transform(X), y, **options)
+    else:
+        X, y = validated(estimator, X, y, reset=task is None, **options)
+    if task is None:
+        warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
+    y = column_or_1d(y, warn=True) if labels else np.asarray(y, dtype=np.float64)
+    if labels:
+        check_classification_targets(y)
+    given, weight = (X, y), check_weight(weight, X.shape[0])
+    X, y, weight, positions = _positive(X, y, weight)
+    if _classifies(estimator):
+        assert not isinstance(task, Numbers)
+        if task is None:
+            task = _task_of_labels(estimator, distinct_labels(y), classes)
+        host = host_of(estimator)
+        rows = class_rows(task, X, task.numbers(y), weight, host, by_class=by_class)
+    else:
+        assert not isinstance(task, Classes)
+        rows, task = _number_rows(estimator, X, y, weight, task, **centring)
+    groups = check_groups(data.groups, given[0].shape[0])
+    return replace(rows, positions=positions, given=given, groups=groups), task
 
 
-def _blocks(
-    task: Task,
-    data: Scan,
-    preparation: Any,
-    counts: FloatArray | None,
-    centre: FloatArray | None,
-    callback: Listener,
-    metric: Metric,
-) -> tuple[Blocks, ClassTable | None]:
-    """Return the blocks, and targets and weights of classes that are kept apart."""
-    use: dict[str, Any] = {"on_event": callback.on_event, "metric": metric}
-    if isinstance(task, Numbers):
-        encode = partial(encode_numbers, task=task, centre=centre)
-        return Blocks(data, preparation, encode, task.n_outputs, **use), None
-    # of further rows no counts are known: targets of classes follow from all moments
-    table = task.table(np.ones(task.n_classes) if counts is None else counts)
-    factors = table.factors if np.any(table.factors != 1.0) and not task.per_class else None
-    encode = partial(encode_classes, task=task, targets=table.targets)
-    blocks = Blocks(data, preparation, encode, task.n_outputs, factors, **use)
-    return blocks, table if task.per_class else None
+def _number_rows(
+    estimator: Estimator,
+    X: Any,
+    y: FloatArray,
+    weight: FloatArray | None,
+    task: Numbers | None = None,
+    *,
+    by_moments: bool = True,
+    centred: bool = False,
+    centre: FloatArray | None = None,
+) -> tuple[Rows, Numbers]:
+    """Return rows with numbers as targets, less their centre.
+
+    ``by_moments`` says that squares of the targets are summed, which an offset costs digits:
+    ``centred`` takes about the weighted means off the targets of a new fit, ``centre`` (k,) is what
+    is taken off those of further rows.
+    """
+    Y = y.reshape(len(y), -1)
+    change = "standardise it (sklearn.compose.TransformedTargetRegressor)"
+    check_magnitude(Y, "y", change, dtype=X.dtype)
+    if task is None:
+        task = Numbers(Y.shape[1], y.ndim == 1)
+        centre = target_centre(Y, weight) if centred else None
+    if by_moments and not centred:
+        _warn_of_offset(Y)
+    Y, host = task.check_outputs(Y), host_of(estimator)
+    Y = Y if centre is None else Y - centre
+    rows = Rows(X, Y, weight, sample_weight=weight, centre=centre)
+    return replace(rows, budget=host.budget, threads=host.threads), task
 
 
-def _mapped_and_coded(
-    estimator: Estimator, rows: Rows, task: Task, counts: FloatArray | None = None
-) -> tuple[Rows, Task, Metric]:
-    """Return the rows of a new fit after their metric, the task with its code, and the metric."""
-    choice = KernelChoice.of(estimator)
-    seed = seed_of(estimator.random_state) if choice.metric is not None else 0
-    rows, metric = map_given(rows, choice, seed)
-    rows, task = with_better_code(estimator, rows, task, choice, by_class=True, counts=counts)
-    return rows, task, metric
+def _learned(estimator: Estimator, data: Scan, drawn: Sample) -> Learned | None:
+    """Learn from a sample how to prepare the columns; None: numbers are taken as they are."""
+    block, classes, seed = drawn.block, _classifies(estimator), seed_of(estimator.random_state)
+    estimator.n_features_in_ = len(data.schema.names)
+    if data.named:
+        estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
+    if not data.prepare:
+        return None
+    settings = PreparationSettings(target="classes" if classes else "numbers", seed=seed)
+    targets = block.target if classes else number_targets(block)
+    learned = learn(block.table, targets, block.weight, None, settings)
+    learned.prepared.warn_of_columns()
+    estimator.preparation_ = learned.prepared
+    return replace(learned, positions=drawn.positions)
 
 
-def _check_sparse(estimator: Estimator, place: Device | None) -> bool:
-    """Return True, or say why sparse rows cannot be used."""
-    choice, solver = KernelChoice.of(estimator), getattr(estimator, "solver", "auto")
-    if not choice.accepts_sparse:
-        raise InvalidInputError(
-            f"X is sparse, and kernel={estimator.kernel!r} needs dense rows: use 'rbf', 'linear', "
-            "'poly' or 'matern', or give X.toarray()."
-        )
-    if place is not None:
-        raise InvalidInputError(
-            "X is sparse, and a device needs dense rows: use device=None, or give X.toarray()."
-        )
-    if isinstance(solver, PCG) or solver == "pcg":
-        raise InvalidInputError(
-            "X is sparse, and conjugate gradients need dense rows: use solver='auto', or give "
-            "X.toarray()."
-        )
-    return True
-
-
-def _after(surveyed: Survey, metric: Metric, sample: Rows) -> Survey:
-    """Return what was found of all rows after a metric; for a full one, from the sample."""
-    if metric.map is None:
-        return surveyed
-    if metric.map.ndim == 1:
-        A = metric.map
-        return replace(surveyed, mean=surveyed.mean * A, variance=surveyed.variance * A**2)
-    mean = np.average(sample.X, axis=0, weights=sample.sample_weight)
-    return replace(surveyed, mean=mean, variance=variances(sample.X, sample.sample_weight))
-
-
-def _sample_of(estimator: Estimator, surveyed: Survey, classes: Any) -> tuple[Rows, Task]:
-    """Return the rows that the survey has kept, and what y means."""
-    block, ready, host = surveyed.sample, surveyed.preparation, host_of(estimator)
-    X = plain_features(block) if ready is None else ready.transform(block)
-    if ready is None or np.all(ready.scale == 1.0):
-        warn_of_scales(estimator, X, None if ready is None else ready.feature_names)
+def _rows_of_sample(
+    estimator: Estimator, drawn: Sample, learned: Learned | None, classes: Any
+) -> tuple[Rows, Task]:
+    """Return the rows of a sample, and what y means."""
+    block = drawn.block
+    if learned is None:
+        X = block.features(None)
+        warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
+    else:
+        X = learned.transform(block, drawn.positions)
     equal = block.weight is not None and np.all(block.weight == 1.0)
     weight = None if equal else block.weight
     task: Task
     if _classifies(estimator):
-        assert surveyed.classes is not None
-        if classes is not None and not np.array_equal(np.unique(classes), surveyed.classes):
+        assert drawn.classes is not None
+        if classes is not None and not np.array_equal(np.unique(classes), drawn.classes):
             raise InvalidInputError(
                 f"classes={np.unique(classes).tolist()} but the rows have "
-                f"{surveyed.classes.tolist()}: rows that are read in blocks have to show every "
+                f"{drawn.classes.tolist()}: rows that are read in blocks have to show every "
                 "class at first."
             )
-        task = task_of(estimator, surveyed.classes)
-        labels, counts = task.numbers(block.target), surveyed.counts
+        task, host = task_of(estimator, drawn.classes), host_of(estimator)
+        labels, counts = task.numbers(block.target), drawn.counts
         rows = class_rows(task, X, labels, weight, host, by_class=True, counts=counts)
     else:
-        Y = number_targets(block)
+        targets = number_targets(block)
         assert block.target is not None
-        task = Numbers(Y.shape[1], block.target.ndim == 1)
-        centre = target_centre(Y, weight) if _is_centred(estimator) else None
-        rows = number_rows(X, Y, weight, host, centre)
+        targets = targets[:, 0] if block.target.ndim == 1 else targets
+        centred = estimator.fit_intercept is True
+        rows, task = _number_rows(estimator, X, targets, weight, centred=centred, by_moments=False)
     given = X, block.target
-    return replace(rows, positions=surveyed.positions, given=given, by_position=True), task
+    return replace(rows, positions=drawn.positions, given=given, by_position=True), task
 
 
-def encode_classes(
-    block: RawBlock, task: Classes, targets: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """Return the targets (b, k) and the class numbers (b,) of a raw block."""
-    labels = task.numbers(block.target, f" in the block of row {block.start}")
-    return targets[labels], labels.astype(np.intp)
+# -- rows that predictions are wanted for ----------------------------------------------------------
+
+Finish = Callable[[FloatArray], Any]
+"""From outputs (b, k) to what a method returns for those rows."""
 
 
-def number_targets(block: RawBlock) -> FloatArray:
-    """Return the targets (b, k) of a raw block."""
-    assert block.target is not None
-    if block.target.dtype.kind not in "biuf":
-        raise InvalidInputError(
-            f"The target holds text in {block.place(0)}, but a regression needs numbers: use "
-            "FixedSizeLSSVC for labels."
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Rows without targets, here or on workers: how their outputs are computed.
+
+    Attributes
+    ----------
+    data : Dataset
+    prepared : mapping from scalings to PreparedTable, TablePreparation or None
+        How raw columns become features; None: they are features.
+    backend : Backend
+    """
+
+    data: Dataset
+    prepared: Mapping[Scaling, Any]
+    backend: Backend
+
+    def outputs(self, fit: Fit[Any]) -> FloatArray:
+        """Return the outputs (n, k) as a NumPy array."""
+        return np.asarray(_joined(list(self._blocks(fit))))
+
+    def stream(self, fit: Fit[Any]) -> Iterator[FloatArray]:
+        """Yield the outputs (b, k), block by block."""
+        for raw in self._blocks(fit):
+            yield from (raw[part] for part in slices(len(raw), CHUNK))
+
+    def features(self) -> Features:
+        """Return the features of all rows in main memory, before the metrics."""
+        blocks = list(self.data.map(partial(_features, self.prepared), 1))
+        return {scaling: _joined([block[scaling] for block in blocks]) for scaling in self.prepared}
+
+    def mapped(self, fit: Fit[Any]) -> Any:
+        """Return the features (n, d) in main memory, after the metric that all members share."""
+        n, d = self.data.n_rows, fit.expansion.basis.shape[-1]
+        require(
+            8 * n * d,
+            self.backend.budget,
+            what=f"Keeping the features of {n} rows, as error bars need,",
+            advice="Ask for them in parts of the rows, or raise memory_budget.",
         )
-    Y = np.asarray(block.target, dtype=np.float64).reshape(len(block), -1)
-    check_magnitude(Y, "The target", "divide it by a constant")
-    return Y
+        return fit.main.mapped(self.features())
+
+    def apply(self, fit: Fit[Any], finish: Finish, empty: AnyArray, method: str) -> Any:
+        """Return ``finish`` of the outputs of all rows, in the container of the rows.
+
+        ``empty`` is such an answer for no rows, ``method`` the name of what was called.
+        """
+        work = self._job(fit, partial(_finished, finish))
+        return self.data.collect(work, empty, "prediction" if method == "predict" else method)
+
+    def reduce(self, fit: Fit[Any], work: Callable[..., Any], combine: Callable[..., Any]) -> Any:
+        """Combine what ``work(blocks)`` returns, for blocks of rows with their outputs."""
+        return self.data.reduce(self._job(fit, work), combine)
+
+    def write(self, fit: Fit[Any], finish: Finish, out: Any) -> str:
+        """Write ``finish`` of the outputs to a file, which appears when it is complete."""
+        blocks = ({"prediction": finish(raw)} for raw in self.stream(fit))
+        return write_table(blocks, os.fspath(out))
+
+    def give(self, array: Any) -> Any:
+        """Return an array in the library of the rows."""
+        return self.data.like(array)
+
+    def _blocks(self, fit: Fit[Any]) -> Iterator[FloatArray]:
+        return chain.from_iterable(self.data.stream(self._job(fit, _block_outputs)))
+
+    def _job(self, fit: Fit[Any], work: Callable[..., Any]) -> Callable[[Dataset], Any]:
+        """Return what is done with the data or with one part of it; it may travel to a worker."""
+        _, threads = self.data.resources(self.backend.budget, self.backend.threads)
+        backend = replace(self.backend, threads=threads)
+        return partial(_on_part, stripped(fit), self.prepared, backend, work)
 
 
-def encode_numbers(
-    block: RawBlock, task: Numbers, centre: FloatArray | None
-) -> tuple[FloatArray, IntArray]:
-    """Return the targets of a raw block less their centre, and class numbers, which are all 0."""
-    Y = task.check_outputs(number_targets(block))
-    return Y if centre is None else Y - centre, np.zeros(len(block), dtype=np.intp)
+def stripped(fit: Fit[Any]) -> Fit[Any]:
+    """Return the record without what outputs do not need, to send it to workers."""
+    return replace(fit, state=None, calibration=None, calibrated=None, tuning=None, prepared={})
+
+
+def _on_part(
+    fit: Fit[Any],
+    prepared: Mapping[Scaling, Any],
+    backend: Backend,
+    work: Callable[..., Any],
+    part: Dataset,
+) -> Any:
+    """Apply ``work`` to blocks of rows with their outputs (b, k), computed on all threads."""
+
+    def outputs(block: Any, threads: int) -> tuple[Any, FloatArray]:
+        features = {scaling: block.features(one) for scaling, one in prepared.items()}
+        return block, fit.outputs(features, replace(backend, threads=threads))
+
+    return work(part.map(outputs, backend.threads))
+
+
+def _features(prepared: Mapping[Scaling, Any], block: Any, threads: int) -> Features:
+    return {scaling: on_host(block.features(one)) for scaling, one in prepared.items()}
+
+
+def _joined(blocks: list[Any]) -> Any:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _block_outputs(blocks: Iterable[tuple[Any, FloatArray]]) -> Iterator[FloatArray]:
+    return (outputs for _, outputs in blocks)
+
+
+def _finished(finish: Finish, blocks: Iterable[tuple[Any, FloatArray]]) -> AnyArray:
+    return np.asarray(finish(np.concatenate([outputs for _, outputs in blocks])))

@@ -16,30 +16,25 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError
 from lssvm.codes import Code
+from lssvm.data.dataset import Dataset
+from lssvm.data.sampling import Sample
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, intervals, reports
-from lssvm.estimators.inputs import Inputs
+from lssvm.estimators.opening import Inputs
 from lssvm.estimators.table_fit import (
     Targets,
+    all_rows,
     change_model,
     compress_model,
-    explained_columns,
     fit_model,
     inputs_of,
+    open_table,
     preparations_of,
-    seed_of_model,
+    rows_of,
     takes_tables,
+    weights_of,
     with_targets,
 )
-from lssvm.estimators.table_source import (
-    LargeTable,
-    TableSource,
-    chosen_rows,
-    draw_sample,
-    open_table,
-    weight_of,
-)
-from lssvm.fitting.explaining import Columns
-from lssvm.fitting.record import Features, Fit, Scaling
+from lssvm.fitting.record import Fit, Scaling
 from lssvm.fitting.table_record import TableFit, local_error
 from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
@@ -214,14 +209,10 @@ class LSSVMClassifier(KernelClassifier):
         -------
         LSSVMClassifier
         """
-        opened = open_table(X, y, sample_weight, groups)
-        if not isinstance(opened, tuple):
-            return fit_model(self, self._targets_of(opened), None)
-        X, y, weight = opened
-        if y is None:
-            raise InvalidInputError(
-                "requires y to be passed, but the target y is None: give one class per row."
-            )
+        data, drawn = open_table(self, X, y, sample_weight, groups)
+        if drawn is not None:
+            return fit_model(self, self._targets_of(data, drawn), None)
+        X, y, weight = rows_of(data)
         y = _labels(y)
         check_classification_targets(y)
         if len(y) != len(weight):
@@ -244,20 +235,15 @@ class LSSVMClassifier(KernelClassifier):
         # A scorer does not get the weights of classes.
         return fit_model(self, Targets(X, y, Y, weight * factor, task, labels, weight), groups)
 
-    def _targets_of(self, source: TableSource) -> Targets:
+    def _targets_of(self, data: Dataset, drawn: Sample) -> Targets:
         """Return a sample of very many rows, and how the targets of all are encoded."""
-        counts: dict[Any, float] = {}
-        for block in source.blocks():
-            labels, number = np.unique(_labels(block.y)[block.weight > 0], return_counts=True)
-            for label, count in zip(labels.tolist(), number.tolist(), strict=True):
-                counts[label] = counts.get(label, 0.0) + count
-        check_classification_targets(np.array(list(counts)))
-        classes = np.unique(np.array(list(counts)))
+        classes, number, rows = drawn.classes, drawn.sizes, drawn.block
+        assert classes is not None and number is not None
+        check_classification_targets(classes)
         if len(classes) < 2:
             raise InvalidInputError(
                 f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
             )
-        number = np.array([counts[label] for label in classes.tolist()])
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             factor = number.sum() / (len(classes) * number)
         else:
@@ -269,12 +255,10 @@ class LSSVMClassifier(KernelClassifier):
             labels = _numbers(classes, _labels(y))
             return codes[labels], weight * factor[labels]
 
-        sample = draw_sample(source, seed_of_model(self))
-        rows = chosen_rows(source, sample)
-        y = _labels(rows.y)
-        Y, weight = encode(y, rows.weight)
-        large = LargeTable(source, sample, encode)
-        return Targets(rows.table, y, Y, weight, task, _numbers(classes, y), rows.weight, large)
+        y, scored = _labels(rows.target), weights_of(rows)
+        Y, weight = encode(y, scored)
+        large = all_rows(self, data, drawn, encode)
+        return Targets(rows.table, y, Y, weight, task, _numbers(classes, y), scored, large)
 
     def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
         """Keep the record, and set what follows from it as attributes."""
@@ -283,9 +267,6 @@ class LSSVMClassifier(KernelClassifier):
 
     def _inputs(self, X: Any, method: str = "predict") -> Inputs:
         return inputs_of(self, X)
-
-    def _columns(self, X: Any, features: Features) -> Columns:
-        return explained_columns(self, X)
 
     @property
     def metric_(self) -> FloatArray:
@@ -352,7 +333,7 @@ class LSSVMClassifier(KernelClassifier):
             Weight of every row; a weight of 2 counts as the row twice.
         """
         if self.__sklearn_is_fitted__():
-            return change_model(self, X, *self._encoded(X, y, sample_weight), forget=False)
+            return change_model(self, *self._encoded(X, y, sample_weight), forget=False)
         self.fit(X, y, sample_weight)
         missing = set() if classes is None else set(np.asarray(classes)) - set(self.classes_)
         if missing:
@@ -375,11 +356,11 @@ class LSSVMClassifier(KernelClassifier):
             The weights they had; None: all were one.
         """
         check_is_fitted(self)
-        return change_model(self, X, *self._encoded(X, y, sample_weight), forget=True)
+        return change_model(self, *self._encoded(X, y, sample_weight), forget=True)
 
-    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
-        """Return targets and weights of rows that are added or removed."""
-        weight = weight_of(X, sample_weight)
+    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, FloatArray, FloatArray]:
+        """Return rows that are added or removed, with targets and weights."""
+        X, y, weight = with_targets(self, X, y, sample_weight)
         y = column_or_1d(y)
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):
@@ -395,14 +376,15 @@ class LSSVMClassifier(KernelClassifier):
             )
         labels = _numbers(self.classes_, y)
         weight = weight * _factors(self.classes_, self.class_weight)[labels]
-        return np.asarray(self.code_.matrix[labels], dtype=np.float64), weight
+        return X, np.asarray(self.code_.matrix[labels], dtype=np.float64), weight
 
 
 def _labels(y: Any) -> AnyArray:
     """Return labels as one column."""
     if y is None:
         raise InvalidInputError(
-            "The scan has no target: name the column to predict with scan(..., target=...)."
+            "requires y to be passed, but the target y is None: give one class per row. A scan has "
+            "no target unless it is named: scan(..., target=...)."
         )
     if not np.asarray(y).size:
         shape = np.asarray(y).shape
@@ -591,13 +573,25 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         -------
         LSSVMRegressor
         """
-        opened = open_table(X, y, sample_weight, groups)
-        if not isinstance(opened, tuple):
-            return fit_model(self, _targets_of(opened, seed_of_model(self)), None)
-        X, y, weight = opened
+        data, drawn = open_table(self, X, y, sample_weight, groups)
+        if drawn is not None:
+            return fit_model(self, self._targets_of(data, drawn), None)
+        X, y, weight = rows_of(data)
         targets = _targets(y, len(weight))
         task = _units(targets, weight, np.asarray(y).ndim == 1)
         return fit_model(self, Targets(X, targets, task.outputs_of(targets), weight, task), groups)
+
+    def _targets_of(self, data: Dataset, drawn: Sample) -> Targets:
+        """Return a sample of very many rows, and how the targets of all are encoded."""
+        rows, weight = drawn.block, weights_of(drawn.block)
+        targets = _targets(rows.target, len(rows))
+        task = _units(targets, weight, np.asarray(rows.target).ndim == 1)
+
+        def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return task.outputs_of(_targets(y, len(weight))), weight
+
+        large, Y = all_rows(self, data, drawn, encode), task.outputs_of(targets)
+        return Targets(rows.table, targets, Y, weight, task, large=large)
 
     def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
         """Keep the record, and set what follows from it as attributes."""
@@ -606,9 +600,6 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _inputs(self, X: Any, method: str = "predict") -> Inputs:
         return inputs_of(self, X)
-
-    def _columns(self, X: Any, features: Features) -> Columns:
-        return explained_columns(self, X)
 
     @property
     def metric_(self) -> FloatArray:
@@ -672,7 +663,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         rows = self._inputs(X, "predict_interval")
         fit: TableFit = self.record_
         fit.need("prediction", "Intervals")
-        residuals, features = fit.calibrated, rows.features(fit)
+        residuals, features = fit.calibrated, rows.features()
         assert isinstance(residuals, Residuals) and isinstance(fit.task, Numbers)
         raw = fit.outputs(features, rows.backend)
         spread = local_error(fit, features, len(raw), residuals.nearby)
@@ -717,7 +708,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight)
-        return change_model(self, X, *self._encoded(X, y, sample_weight), forget=False)
+        return change_model(self, *self._encoded(X, y, sample_weight), forget=False)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were added with these targets and weights.
@@ -732,21 +723,22 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             The weights they had; None: all were one.
         """
         check_is_fitted(self)
-        return change_model(self, X, *self._encoded(X, y, sample_weight), forget=True)
+        return change_model(self, *self._encoded(X, y, sample_weight), forget=True)
 
-    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
-        """Return targets and weights of rows that are added or removed."""
-        weight = weight_of(X, sample_weight)
+    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, FloatArray, FloatArray]:
+        """Return rows that are added or removed, with targets and weights."""
+        X, y, weight = with_targets(self, X, y, sample_weight)
         task = self.record_.task
         assert isinstance(task, Numbers)
-        return task.outputs_of(_targets(y, len(weight))), weight
+        return X, task.outputs_of(_targets(y, len(weight))), weight
 
 
 def _targets(y: Any, n: int) -> FloatArray:
     """Return targets of n rows as numbers, shape (n, k)."""
     if y is None:
         raise InvalidInputError(
-            "requires y to be passed, but the target y is None: give one number per row."
+            "requires y to be passed, but the target y is None: give one number per row. A scan "
+            "has no target unless it is named: scan(..., target=...)."
         )
     if np.iscomplexobj(np.asarray(y)):
         raise InvalidInputError("Complex data not supported: y has to hold real numbers.")
@@ -773,18 +765,3 @@ def _units(targets: FloatArray, weight: FloatArray, single: bool) -> Numbers:
     spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
     tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
     return Numbers(targets.shape[1], single, shift, np.where(spread > tiny, spread, 1.0))
-
-
-def _targets_of(source: TableSource, seed: int) -> Targets:
-    """Return a sample of very many rows, and how the targets of all are encoded."""
-    sample = draw_sample(source, seed)
-    rows = chosen_rows(source, sample)
-    targets = _targets(rows.y, len(sample))
-    task = _units(targets, rows.weight, np.asarray(rows.y).ndim == 1)
-
-    def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return task.outputs_of(_targets(y, len(weight))), weight
-
-    large = LargeTable(source, sample, encode)
-    Y = task.outputs_of(targets)
-    return Targets(rows.table, targets, Y, rows.weight, task, large=large)

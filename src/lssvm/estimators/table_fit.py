@@ -3,55 +3,51 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_int
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_weight, is_int
 from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
-from lssvm._core.device import find_device
+from lssvm._core.device import on_host
 from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.random import as_generator
-from lssvm.backends.device import Torch
-from lssvm.backends.host import Backend, host_of
-from lssvm.data.dataset import as_scan
+from lssvm.backends.device import Backend, find_backend
+from lssvm.backends.host import host_of
+from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import observation_weight
-from lssvm.data.preparation import PreparedTable
-from lssvm.data.scanning import Scan
+from lssvm.data.preparation import Learned, PreparedTable
+from lssvm.data.raw import RawBlock, TableRows
+from lssvm.data.sampling import Sample
 from lssvm.estimators.base import callback_of
-from lssvm.estimators.inputs import ArrayInputs, BlockInputs, Inputs
-from lssvm.estimators.opening import check_groups
-from lssvm.estimators.table_source import (
-    LargeTable,
-    PreparedRows,
-    ScanSource,
-    chosen_rows,
-    joined,
-)
+from lssvm.estimators.opening import Inputs
+from lssvm.estimators.validation import check_groups
 from lssvm.fitting.compression import compress
-from lssvm.fitting.explaining import Columns, table_columns
 from lssvm.fitting.input_metric import check_length, read_metric
-from lssvm.fitting.problem import Problem
-from lssvm.fitting.record import Features, Fit, Scaling
+from lssvm.fitting.problem import AllRows, Encode, Problem
+from lssvm.fitting.record import Fit, Scaling
 from lssvm.fitting.table import SMALL, Interrupted, fit_table
 from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, TableFit
 from lssvm.fitting.table_scoring import make_scorer, read_scorer
 from lssvm.fitting.table_updates import change_rows, column_importances
 from lssvm.fitting.table_work import PRESETS, Clock, TableSettings
 from lssvm.kernels import Metric
-from lssvm.local import ClusterLeaves, LeafEngine
-from lssvm.local.device import engine_of
+from lssvm.local.cluster import find_engine
 from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Task
 
 if TYPE_CHECKING:
     from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
 
+MANY = 400_000
+"""Rows beyond which everything but the leaves is chosen by a sample."""
+SAMPLE = 100_000
+"""Rows of that sample."""
 _FEW_ROWS = 2000  # below them systems are too small for several threads of BLAS
 
 Model = TypeVar("Model", bound="LSSVMClassifier | LSSVMRegressor")
@@ -76,7 +72,7 @@ class Targets:
         Class numbers.
     scored : array of shape (n,) or None
         Weights without those of classes.
-    large : LargeTable or None
+    large : AllRows or None
         All rows, where these are a sample.
     """
 
@@ -87,7 +83,7 @@ class Targets:
     task: Task
     classes: IntArray | None = None
     scored: FloatArray | None = None
-    large: LargeTable | None = None
+    large: AllRows | None = None
 
 
 # -- settings ------------------------------------------------------------------------------------
@@ -95,19 +91,8 @@ class Targets:
 
 def backend_of_model(model: Model) -> Backend:
     """Return where a model is computed: threads of this machine, or a device."""
-    place = find_device(model.device, None, dispatch=False)
-    if place is None:
-        return host_of(model)
     limit = None if model.memory_budget is None else as_bytes(model.memory_budget)
-    return Torch(replace(place, limit=limit))
-
-
-def _engine(model: Model, data: Scan | None = None) -> LeafEngine:
-    """Return what computes leaves: threads, a device, or the cluster that has the data."""
-    backend = backend_of_model(model)
-    if data is not None and data.distributed and backend.device is None:
-        return ClusterLeaves(backend.threads, getattr(data.reader, "client", None))
-    return engine_of(backend)
+    return find_backend(model.device, None, dispatch=False, limit=limit, **vars(host_of(model)))
 
 
 def seed_of_model(model: Model) -> int:
@@ -115,15 +100,15 @@ def seed_of_model(model: Model) -> int:
     return int(as_generator(model.random_state).integers(2**31))
 
 
-def _settings(model: Model, data: Scan | None) -> TableSettings:
+def _settings(model: Model, data: Dataset | None) -> TableSettings:
     """Return the settings of the fit from the parameters."""
     if model.preset not in PRESETS:
         raise not_known("preset", model.preset, f"choose one of {', '.join(PRESETS)}.")
-    scalings = _some_of("scaling", model.scaling, SCALINGS)
+    scalings, backend = _some_of("scaling", model.scaling, SCALINGS), backend_of_model(model)
     kernels = _some_of("kernel", model.kernel, KERNELS)
     values: dict[str, Any] = {
         "configurations": tuple(Configuration(s, k) for k in kernels for s in scalings),
-        "engine": _engine(model, data),
+        "engine": find_engine(backend, data),
         "seed": seed_of_model(model),
     }
     if model.metric is None:
@@ -141,7 +126,7 @@ def _settings(model: Model, data: Scan | None) -> TableSettings:
             raise not_usable(name, size, f"give 'auto' or an int >= {least}.")
         values[name] = int(size)
     settings = TableSettings.preset(model.preset, **values)
-    largest = _engine(model).largest_leaf(as_bytes(model.memory_budget))
+    largest = find_engine(backend).largest_leaf(as_bytes(model.memory_budget))
     return replace(settings, largest=max(min(settings.largest, largest), 100))
 
 
@@ -167,6 +152,36 @@ def takes_tables(tags: Any) -> Any:
 # -- the fit -------------------------------------------------------------------------------------
 
 
+def open_table(
+    model: Model, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Dataset, Sample | None]:
+    """Open the rows of a fit; where there are very many, also draw a sample of them."""
+    data = open_dataset(X, y, sample_weight, groups)
+    if data.n_rows == 0:
+        raise InvalidInputError("X has 0 sample(s) while a minimum of 1 is required.")
+    if data.n_rows <= MANY or groups is not None or not data.has_target:
+        return data, None
+    return data, data.sample(SAMPLE, seed=seed_of_model(model), classes=is_classifier(model))
+
+
+def rows_of(data: Dataset) -> tuple[Any, Any, FloatArray]:
+    """Return all rows with targets and weights: X as it was given, or a table that was read."""
+    X, y, weight = data.on_host()
+    weight = check_weight(weight, data.n_rows)
+    return X, y, np.ones(data.n_rows) if weight is None else weight
+
+
+def weights_of(rows: RawBlock | TableRows) -> FloatArray:
+    """Return the weights (n,) of rows."""
+    return np.ones(len(rows)) if rows.weight is None else rows.weight
+
+
+def all_rows(model: Model, data: Dataset, drawn: Sample, encode: Encode) -> AllRows:
+    """Return all rows of very many, of which some were drawn."""
+    host = host_of(model)
+    return AllRows(data, encode, drawn.positions, host.budget, host.threads)
+
+
 def _preparation(model: Model, scaling: Scaling, task: Task, seed: int) -> dict[str, Any]:
     """Return the parameters of the preparation for one scaling."""
     target = "classes" if isinstance(task, Classes) else "numbers"
@@ -181,13 +196,12 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         raise not_usable("time_limit", limit, "give a number of seconds > 0, or None.")
     clock = Clock(None if limit is None else float(limit))
     read_scorer(model.scoring)
-    scan = large.source.scan if large is not None and isinstance(large.source, ScanSource) else None
-    settings = _settings(model, scan)
+    settings = _settings(model, None if large is None else large.data)
     if large is not None and settings.n_prototypes:
         raise not_usable(
             "n_prototypes",
             model.n_prototypes,
-            f"a global model of prototypes needs the rows in memory, and {large.source.n_rows:,} "
+            f"a global model of prototypes needs the rows in memory, and {large.n_rows:,} "
             "are too many: give 'auto' or 0.",
         )
     labels = None
@@ -239,23 +253,16 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
     problem = problem.divided(each.sum() / observation_weight(problem.n, each)[0])
     scorer = make_scorer(problem, rows.task, model.scoring)
     scorer.check()
-    everything = None
     if large is not None:
-        everything = PreparedRows(
-            large.source,
-            prepared,
-            large.scaled_by(weight_scale),
-            large.sample[used],
-            problem.inputs,
-            as_bytes(model.memory_budget),
-            n_threads(model.n_jobs),
-        )
+        drawn = large.sample[used]
+        learned = {s: Learned.of(prepared[s], X, drawn) for s, X in problem.inputs.items()}
+        large = replace(large, sample=drawn, learned=learned, scale=weight_scale)
 
     def finish(fit: TableFit) -> None:
         fit = replace(fit, task=rows.task, prepared=prepared)
         state = replace(
             fit.state,
-            n_rows=problem.n if large is None else large.source.n_rows,
+            n_rows=problem.n if large is None else large.n_rows,
             weight_scale=weight_scale,
             importances=column_importances(fit),
             named=hasattr(preparation, "feature_names_in_"),
@@ -266,7 +273,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         # Leaves share the threads; only an exact model of many rows uses those of BLAS.
         single = n_threads(model.n_jobs) == 1 or not _FEW_ROWS <= problem.n < SMALL
         with one_blas_thread() if single else nullcontext():
-            finish(fit_table(scaled, settings, clock, callback, scorer, everything))
+            finish(fit_table(scaled, settings, clock, callback, scorer, large))
     except Interrupted as interrupted:
         finish(interrupted.fit)
         raise KeyboardInterrupt("The fit was interrupted; its best model is kept.") from None
@@ -286,46 +293,23 @@ def preparations_of(model: Model, fit: Fit[Any]) -> dict[Scaling, TablePreparati
 # -- rows of a fitted model ----------------------------------------------------------------------
 
 
-def _prepare(model: Model, X: Any) -> Features:
-    return {scaling: one.transform(X) for scaling, one in model.preparations_.items()}
-
-
 def inputs_of(model: Model, X: Any) -> Inputs:
-    """Return the rows that a method was called with, prepared; those of a scan in blocks."""
+    """Return the rows that a method was called with, and how they are prepared."""
+    data = _columns_of(model, X).checked(on_host)
+    return Inputs(data, model.preparations_, backend_of_model(model))
+
+
+def _columns_of(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
+    """Return a data set with the columns that the model was fitted to."""
     check_is_fitted(model)
-    backend, data = backend_of_model(model), as_scan(X)
-    if data is None:
-        return ArrayInputs(_prepare(model, X), backend)
-    source = _columns_of(model, data)
-
-    def blocks() -> Iterator[Features]:
-        return (_prepare(model, block.table) for block in source.blocks())
-
-    return BlockInputs(blocks, backend)
+    ready = model.record_.any_prepared
+    names = ready.used if model.record_.state.named else None
+    return open_dataset(X, y, sample_weight).select(names, model.n_features_in_, ready.kinds)
 
 
-def _columns_of(model: Model, data: Scan) -> ScanSource:
-    """Return the columns of a scan that the model was fitted to."""
-    names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
-    return ScanSource(data.select(names, model.n_features_in_))
-
-
-def explained_columns(model: Model, X: Any) -> Columns:
-    """Return the raw columns of rows that are explained."""
-    data = as_scan(X)
-    if data is not None:
-        X = joined([block.table for block in _columns_of(model, data).blocks()])
-    return table_columns(X, model.record_.any_prepared)
-
-
-def with_targets(model: Model, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def with_targets(model: Model, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, FloatArray]:
     """Return rows, targets and weights; those of a scan are read."""
-    check_is_fitted(model)
-    data = as_scan(X, y, sample_weight)
-    if data is None:
-        return X, y, sample_weight
-    rows = chosen_rows(_columns_of(model, data), None)
-    return rows.table, rows.y, rows.weight
+    return rows_of(_columns_of(model, X, y, sample_weight))
 
 
 def change_model(model: Model, X: Any, Y: FloatArray, weight: FloatArray, *, forget: bool) -> Model:
@@ -333,7 +317,7 @@ def change_model(model: Model, X: Any, Y: FloatArray, weight: FloatArray, *, for
     check_is_fitted(model)
     fit: TableFit = model.record_
     fit.need("all", "Adding or removing rows")
-    features = _prepare(model, X)
+    features = {scaling: one.transform(X) for scaling, one in model.preparations_.items()}
     model._publish(
         change_rows(fit, features, Y, weight, forget=forget, backend=backend_of_model(model))
     )

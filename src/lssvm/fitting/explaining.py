@@ -17,9 +17,9 @@ from lssvm._core.blocks import require
 from lssvm._core.errors import InvalidInputError, not_usable
 from lssvm._core.progress import Progress
 from lssvm._core.random import RandomState, as_generator
-from lssvm.backends.host import Backend, Host
+from lssvm.backends.device import Backend
+from lssvm.backends.host import Host
 from lssvm.data.preparation import PreparedTable
-from lssvm.data.prepare import Preparation
 from lssvm.explanations import (
     Contrast,
     Effort,
@@ -146,32 +146,6 @@ def plain_columns(X: Any, names: Any) -> Columns:
     shown = (f"x{j}" for j in range(d)) if names is None else (str(name) for name in names)
     data = X.toarray() if is_sparse(X) else np.asarray(X)
     return Columns(tuple(shown), np.arange(d, dtype=np.intp), data.astype(np.float64))
-
-
-def prepared_columns(X: FloatArray, preparation: Preparation) -> Columns:
-    """Return the raw columns of prepared features: levels of a column of text are one column."""
-    owner: list[int] = []
-    data: list[Any] = []
-    numbers, texts, at = 0, 0, 0
-    for column, kind in enumerate(preparation.schema.kinds):
-        if kind != "text":
-            mean, scale = preparation.mean[numbers], preparation.scale[numbers]
-            data.append(X[:, at] * scale + mean)
-            width, numbers = 1, numbers + 1
-        else:
-            levels = np.array(
-                ["" if c is None else c for c in preparation.categories[texts]] + [""]
-            )
-            width, texts = len(levels) - 1, texts + 1
-            known = X[:, at : at + width].any(axis=1)
-            code = X[:, at : at + width].argmax(axis=1) if width else np.zeros(len(X), dtype=int)
-            data.append(levels.astype(object)[np.where(known, code, width)])
-        owner += [column] * width
-        at += width
-    mixed = np.empty((len(X), len(data)), dtype=object if preparation.schema.texts else np.float64)
-    for j, values in enumerate(data):
-        mixed[:, j] = values
-    return Columns(tuple(preparation.schema.names), np.array(owner, dtype=np.intp), mixed)
 
 
 def table_columns(X: Any, prepared: PreparedTable) -> Columns:

@@ -101,8 +101,6 @@ from lssvm.tuning.spectral import FixedCriterionObjective
 
 LOST = 0.05
 """What a direction that moments cannot resolve may contribute to a fit, see `nystrom_map`."""
-CHEAP = 10**10
-"""Operations of a pass over the rows up to which features are tried without being asked for."""
 NO_MOMENTS = (
     "solver='pcg' keeps no moments, so rows cannot be added or removed: use solver='cholesky'"
 )
@@ -144,7 +142,7 @@ def fit_fixed_size(
             how: dict[str, Any] = {"bias": settings.bias, "threads": rows.backend.threads}
             whole, by_class = moments.whole, problem.by_class
             first = solve_moments(whole, map, by_class, tuned.C_of, **how)
-        solution = _refined(settings, tuned, chosen.Z, map, first)
+        solution = _refined(problem, tuned, chosen.Z, map, first)
         solution = replace(solution, solver="features") if by_features else solution
         kept = {"moments": moments.whole, "map": map, "bias": settings.bias}
     expansion = Expansion(kernel, chosen.Z, solution.coef, solution.intercept, solution.C)
@@ -190,8 +188,7 @@ def _asks_for_features(problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: F
     plain = settings.solver == "auto" and settings.needs_moments is None
     if not plain or settings.criterion is not None or problem.by_class is not None:
         return False
-    sample = rows.sample
-    if sample.by_position or rows.backend.device is not None or rows.n_rows * m**2 > CHEAP:
+    if not rows.repeats_cheaply(rows.n_rows * m**2):
         return False
     if is_sparse(Z) or (tuned.point is not None and tuned.point.objective.leave_out):
         return False
@@ -204,11 +201,12 @@ def _tuned_by_features(
 ) -> tuple[FixedProblem, Tuned]:
     """Return the problem in feature space, tuned there among the best kernel parameters."""
     settings = problem.settings
-    if problem.by_class is not None or problem.rows.backend.device is not None:
+    problem.rows.backend.check(features=True)
+    if problem.by_class is not None:
         raise InvalidInputError(
-            "solver='features' solves one system of NumPy rows for all outputs: use "
-            "multiclass='ova', no class_weight='balanced' and no targets='fisher' (a code without "
-            "zeros), and device=None, or solver='auto'."
+            "solver='features' solves one system for all outputs: use multiclass='ova', no "
+            "class_weight='balanced' and no targets='fisher' (a code without zeros), or "
+            "solver='auto'."
         )
     if settings.by_features:
         return problem, tuned
@@ -261,11 +259,11 @@ def _moments_of_folds(
 
 
 def _refined(
-    settings: FixedSettings, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
+    problem: FixedProblem, tuned: Tuned, Z: FloatArray, map: NystromMap, start: Coefficients
 ) -> Solution:
     """Minimise another loss than the squares, output by output, from the least squares model."""
-    kernel, (coef, intercept) = tuned.choice.at(tuned.gamma), start
-    lowered = tuned.point is not None and tuned.rows.complete
+    settings, (coef, intercept) = problem.settings, start
+    kernel, lowered = tuned.choice.at(tuned.gamma), tuned.rows is not problem.rows
     if not settings.reweights(lowered):
         return Solution(coef, intercept, tuned.C_of)
     C_of, steps, sample = tuned.C_of.copy(), 0, tuned.rows.sample
@@ -388,7 +386,7 @@ def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
     """
     rows, settings, tune = problem.rows, problem.settings, _Tuner(problem)
     tuned = tune(rows, Z, settings.choice)
-    for number in range(settings.robust_rounds if rows.complete else 0):
+    for number in range(rows.rounds(settings.robust_rounds)):
         weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
         tuned = tune(weighed, Z, settings.choice, again=True)
     if settings.choice.asks_ard:
@@ -423,9 +421,9 @@ class _Tuner:
         search, sample_results = settings.search, None
         n_pairs = len(task.groups()) if separate else 1
         few = searched_prototypes(Z.shape[0], n_pairs) if type(search) is PathSearch else Z.shape[0]
-        if not rows.complete and tunes_gamma:
+        if rows.preview is not None and tunes_gamma:
             search, sample_results = self._from_sample(
-                rows.sample, Z[:few], choice, space, N_GAMMAS
+                rows.preview, Z[:few], choice, space, N_GAMMAS
             )
         elif few < Z.shape[0] and tunes_gamma:
             search, sample_results = self._from_sample(rows, Z[:few], choice, space, 1)
@@ -624,7 +622,7 @@ def _updated(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> FixedFi
     assert isinstance(calibration, FixedCalibrationData)
     sample = calibration.sample
     if sample is not None and sign > 0:
-        sample = _sample_with(fit, sample, rows, host)
+        sample = _sample_with(fit, sample, rows.sample, host)
     elif sample is not None:
         sample = sample.take(np.flatnonzero(~rows.holds(sample.keys, fit.seed)))
     return replace(
@@ -648,9 +646,10 @@ def _summed(old: list[Moments], change: list[Moments], sign: int) -> list[Moment
 
 
 def _sample_with(
-    fit: FixedFit, old: CalibrationSample, rows: Training, host: Host
+    fit: FixedFit, old: CalibrationSample, rows: Rows | None, host: Host
 ) -> CalibrationSample:
-    if not rows.complete:
+    """Return what calibrates with some of the rows that were added; none of a scan are drawn."""
+    if rows is None:
         return replace(old, behind=True)
     size = SAMPLE if old.held_out is None or old.labels is None else SCORES
     new, _ = draw_sample(rows, None, fit.seed, size)
@@ -801,8 +800,8 @@ def _search(
     rows, settings, callback = problem.rows, problem.settings, problem.callback
     counted = rows.n_observations() * _share(problem, output) if shared.by_error else None
     space, search = problem.space(rows, settings.C, counted), settings.search
-    if not rows.complete and settings.choice.tunes_gamma:
-        search, _ = problem.narrowed(_shared(problem, rows.sample, Z).of(output), space, 1)
+    if rows.preview is not None and settings.choice.tunes_gamma:
+        search, _ = problem.narrowed(_shared(problem, rows.preview, Z).of(output), space, 1)
     return replace(settings, search=search).run_search(
         shared.of(output), space, callback, resume=False
     )

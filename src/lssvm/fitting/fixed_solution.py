@@ -148,7 +148,7 @@ def choose_pcg(problem: FixedProblem, Z: FloatArray) -> PCG | None:
         return PCG()
     if settings.solver != "auto" or settings.needs_moments is not None or is_sparse(Z):
         return None
-    if rows.backend.device is not None:  # products are what a device is good at
+    if rows.backend.prefers_moments:
         return None
     chosen = choose_primal(
         rows.n_rows,
@@ -242,7 +242,7 @@ def _precondition(
     own = np.ones(len(used)) if weight is None else weight[used]
     put = rows.backend.put
     each = 0.0
-    if not rows.complete or size < len(used):  # else all there are: nothing else is needed
+    if sample.n_rows < rows.n_rows or size < len(used):  # else all there are are enough
         chance = np.minimum(1.0, size * own / own.sum())
         drawn = np.flatnonzero(as_generator(problem.settings.seed).random(len(used)) < chance)
         used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)

@@ -9,7 +9,6 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
-from lssvm.fitting.problem import deal
 from lssvm.fitting.screening import CS, chosen_elsewhere, distinct, exact_paths, median_of
 from lssvm.fitting.stacking import most_used
 from lssvm.fitting.table_record import Configuration
@@ -55,7 +54,7 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
     # Not stratified: the shares of the classes outside would tell which class a fold has most of.
     random = np.random.default_rng(work.settings.seed)
     n_folds = _FOLDS["numbers" if problem.classes is None else "classes"]
-    folds = deal(replace(problem, classes=None), n_folds, random)
+    folds = replace(problem, classes=None).folds(n_folds, random)
     sets = distinct(problem, work.settings.configurations)
     tuned = work.parallel(lambda c: tuned_outside(work, c, folds), sets)
     out = np.full(problem.Y.shape, np.nan)

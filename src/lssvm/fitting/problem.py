@@ -1,16 +1,26 @@
-"""What a recipe for tables learns from, and how its rows are sampled and dealt into folds."""
+"""What a recipe for tables learns from, and how its rows are drawn and assigned to folds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.data.folds import are_observations, observation_weight
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.blocks import run_stream
+from lssvm._core.random import hash_positions
+from lssvm.data.dataset import Dataset
+from lssvm.data.folds import (
+    are_observations,
+    draw_rows,
+    fold_numbers,
+    hash_rows,
+    observation_weight,
+    rank_hashes,
+)
+from lssvm.data.preparation import Learned
 from lssvm.fitting.record import Scaling
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
@@ -80,6 +90,31 @@ class Problem:
         X = metric.apply(self.inputs[scaling][at])
         return Rows(X, self.Y[at], self.weight[at], labels)
 
+    def sample(self, size: int, random: np.random.Generator) -> IntArray:
+        """Return sorted numbers of some rows, classes in proportion.
+
+        Parameters
+        ----------
+        size : int
+            How many rows.
+        random : Generator
+        """
+        keys = hash_positions(np.arange(self.n), int(random.integers(2**63)))
+        return draw_rows(keys, size, self.classes)
+
+    def folds(self, n_folds: int, random: np.random.Generator) -> IntArray:
+        """Return the fold of every row: classes in proportion, what belongs together shares one.
+
+        Parameters
+        ----------
+        n_folds : int
+            How many folds, at most.
+        random : Generator
+        """
+        together = self.rows(next(iter(self.inputs))).together()
+        keys = hash_positions(together, int(random.integers(2**63)))
+        return fold_numbers(keys, n_folds, self.classes)[0].astype(np.intp)
+
     def divided(self, by: float) -> Problem:
         """Return the problem with its weights divided by a number.
 
@@ -97,9 +132,11 @@ class Problem:
         So a weight of 2 is the row twice, and the order of the rows changes nothing. Copies have
         equal inputs and targets. Observations of a few categories (`are_observations`) stay.
         """
-        own = [self.Y] if self.labels is None else [self.Y, self.labels[:, None]]
         inputs = row_numbers(np.column_stack(list(self.inputs.values())))
-        place = row_numbers(np.column_stack([inputs[:, None], *own]))
+        place = row_numbers(np.column_stack([inputs[:, None], self.Y]))
+        if self.labels is not None:  # equal rows of several groups
+            pairs = place * (self.labels.max() + 1) + self.labels
+            place = np.unique(pairs, return_inverse=True)[1].ravel()
         first = np.unique(place, return_index=True)[1]
         counted = observation_weight(self.n, self.weight, self.classes)[0]
         if are_observations(inputs, self.Y, self.weight, counted):
@@ -129,32 +166,54 @@ class TableBlock:
     start: int
 
 
-class AllRows(Protocol):
-    """All rows of a table, passed over in blocks.
+Encode = Callable[[AnyArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""From targets and weights to (Y, weight)."""
+
+
+@dataclass(frozen=True, eq=False)
+class AllRows:
+    """All rows of a table of very many, prepared block by block.
 
     Attributes
     ----------
-    n_rows : int
+    data : Dataset
+    encode : callable
+        From targets and weights to (Y, weight).
     sample : int array of shape (m,)
         Positions of the rows that everything else is chosen by, ascending.
-    budget : int
-        Bytes of memory.
+    budget, threads : int
+        Bytes of memory and threads that may be used.
+    learned : mapping from scalings to Learned
+        How the columns are prepared.
+    scale : float
+        What weights are divided by.
     """
+
+    data: Dataset
+    encode: Encode
+    sample: IntArray
+    budget: int
+    threads: int
+    learned: Mapping[Scaling, Learned] = field(default_factory=dict)
+    scale: float = 1.0
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-
-    @property
-    def sample(self) -> IntArray:
-        """Positions of the rows of the sample."""
-
-    @property
-    def budget(self) -> int:
-        """Bytes of memory that may be used."""
+        return self.data.n_rows
 
     def blocks(self, scalings: Sequence[Scaling]) -> Iterator[TableBlock]:
         """Yield all rows in order with the scalings that are asked for."""
+
+        def work(block: Any) -> TableBlock:
+            at = np.arange(block.start, block.start + len(block))
+            X = {name: self.learned[name].transform(block, at) for name in scalings}
+            weight = np.ones(len(block)) if block.weight is None else block.weight
+            assert block.target is not None
+            Y, weight = self.encode(block.target, weight)
+            return TableBlock(X, Y, weight / self.scale, block.start)
+
+        return run_stream(work, self.data.blocks(), self.threads)
 
 
 def subset(problem: Problem, rows: IntArray) -> Problem:
@@ -170,66 +229,11 @@ def subset(problem: Problem, rows: IntArray) -> Problem:
 
 
 def row_numbers(table: FloatArray) -> IntArray:
-    """Return a number for every row (n,): equal rows share it, others are in a fixed order."""
-    flat = np.ascontiguousarray(table + 0.0)  # -0 is 0
-    if not flat.shape[1]:
-        return np.zeros(len(flat), dtype=np.intp)
-    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(_place(flat[first]), kind="stable")
+    """Return a number for every row (n,): equal rows share it, others are in a fixed order.
+
+    Neither order nor units of the columns change that order.
+    """
+    _, first, number = np.unique(hash_rows(table), return_index=True, return_inverse=True)
     place = np.empty(len(first), dtype=np.intp)
-    place[order] = np.arange(len(first))
+    place[np.argsort(rank_hashes(table[first]), kind="stable")] = np.arange(len(first))
     return place[number.ravel()]
-
-
-def _place(table: FloatArray) -> NDArray[np.uint64]:
-    """Return a number for every row (n,) that neither the order nor the units of columns change.
-
-    The ranks of the values, to nine digits, are mixed and added up over the columns.
-    """
-    total = np.zeros(len(table), dtype=np.uint64)
-    for column in table.T:
-        spread = float(np.ptp(column)) or 1.0
-        rank = np.unique(np.round((column - column.min()) / spread, 9), return_inverse=True)[1]
-        mixed = (rank.ravel().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(31)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        total += mixed ^ (mixed >> np.uint64(29))
-    return total
-
-
-def sample_rows(problem: Problem, size: int, random: np.random.Generator) -> IntArray:
-    """Return sorted numbers of ``size`` rows, classes in proportion."""
-    n = problem.n
-    if size >= n:
-        return np.arange(n, dtype=np.intp)
-    order = random.permutation(n)
-    if problem.classes is not None:
-        # Every class in turn: its j-th row of N_c comes at the place (j + u) / N_c.
-        place = np.empty(n)
-        for c in np.unique(problem.classes):
-            members = order[problem.classes[order] == c]
-            place[members] = (np.arange(len(members)) + random.uniform()) / len(members)
-        order = np.argsort(place, kind="stable")
-    return np.sort(order[:size]).astype(np.intp)
-
-
-def deal(problem: Problem, n_folds: int, random: np.random.Generator) -> IntArray:
-    """Return the fold of every row: classes in proportion, rows that belong together share one.
-
-    Where few groups are all there is, they are dealt in turn, so that no fold has all of them.
-    """
-    first = next(iter(problem.inputs))
-    repeats = problem.rows(first).repeats()
-    folds = np.empty(problem.n, dtype=np.intp)
-    order = random.permutation(problem.n)
-    if problem.classes is not None:
-        order = order[np.argsort(problem.classes[order], kind="stable")]
-    folds[order] = np.arange(problem.n) % n_folds
-    first_of = np.arange(problem.n)
-    for group in repeats.members:
-        first_of[group] = group[0]
-    heads = order[first_of[order] == order]
-    if len(heads) < 2 * n_folds:
-        folds[heads] = np.arange(len(heads)) % n_folds
-    return np.asarray(folds[first_of])

@@ -15,14 +15,15 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import Backend, Host
+from lssvm.backends.device import Backend
+from lssvm.backends.host import Host
 from lssvm.data.preparation import PreparedTable
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
 from lssvm.kernels.factory import KernelChoice
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import LocalModel, Tree
-from lssvm.local.device import engine_of
+from lssvm.local.cluster import find_engine
 from lssvm.tasks import Task
 from lssvm.tuning.search import TuningResult
 from lssvm.uncertainty import (
@@ -157,7 +158,7 @@ class Member:
         """Return its outputs for mapped rows, in main memory."""
         one = self.model
         if isinstance(one, LocalModel):
-            return one.outputs(X, engine=engine_of(backend))
+            return one.outputs(X, engine=find_engine(backend))
         return backend.outputs(one.kernel, X, one.basis, one.coef, one.intercept)
 
     def squared_error(self, features: Features | None, n: int, nearby: int = 0) -> FloatArray:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.fitting.problem import Problem, sample_rows
+from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Scaling
 from lssvm.fitting.table_record import SCALINGS, Configuration
 from lssvm.fitting.table_work import Candidate, Work, ordered
@@ -29,7 +29,7 @@ def screen(work: Work) -> list[Candidate]:
     size = settings.screened
     if clock.limit is not None:
         size = min(size, int(100 + 60 * clock.limit))
-    chosen = sample_rows(problem, min(size, problem.n), work.random("screening"))
+    chosen = problem.sample(min(size, problem.n), work.random("screening"))
     sets = distinct(problem, settings.configurations)
     begin = clock.now()
     squares: dict[Scaling, FloatArray] = {}

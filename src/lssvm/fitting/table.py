@@ -16,7 +16,7 @@ import numpy as np
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
 from lssvm.fitting.nested import NESTED, nested_outputs
-from lssvm.fitting.problem import AllRows, Problem, deal, sample_rows, subset
+from lssvm.fitting.problem import AllRows, Problem, subset
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
 from lssvm.fitting.screening import distinct, median_of, screen
 from lssvm.fitting.stacking import (
@@ -144,7 +144,7 @@ def fit_table(
     Out of time stages are shortened and skipped; the best configuration is always fitted to all
     rows.
     """
-    folds = deal(problem, N_FOLDS, np.random.default_rng([settings.seed, 1]))
+    folds = problem.folds(N_FOLDS, np.random.default_rng([settings.seed, 1]))
     work = Work(problem, settings, clock, scorer, folds, callback)
     fitted: list[Fitted] = []
     plan = Plan()
@@ -394,7 +394,7 @@ def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
     """Fit the best configuration that is known to all rows, in small leaves, without a search."""
     problem, settings = work.problem, work.settings
     if not plan.candidates:
-        some = sample_rows(problem, min(problem.n, 300), work.random("at once"))
+        some = problem.sample(min(problem.n, 300), work.random("at once"))
         kind = distinct(problem, settings.configurations)[0]
         X = problem.rows(kind.scaling, settings.metric, some).X
         setting = Setting(10.0, 0.5 / median_of(distances(X, X, kind.distance)))
@@ -509,9 +509,9 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     """Learn metrics on some rows, compare on others, fit what the stack needs to all rows."""
     problem, settings, clock = work.problem, work.settings, work.clock
     random = work.random("rows")
-    scored = sample_rows(problem, min(settings.scored_on, problem.n // 4), random)
+    scored = problem.sample(min(settings.scored_on, problem.n // 4), random)
     rest = np.setdiff1d(np.arange(problem.n, dtype=np.intp), scored)
-    learn = rest[sample_rows(subset(problem, rest), min(settings.learned_on, len(rest)), random)]
+    learn = rest[subset(problem, rest).sample(min(settings.learned_on, len(rest)), random)]
     plan = replace(plan, learned=learn)
 
     def rounds(jobs: list[tuple[Candidate, str]], rows: IntArray, most: int) -> list[Candidate]:

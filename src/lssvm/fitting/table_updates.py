@@ -9,13 +9,13 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.backends.host import Backend
+from lssvm.backends.device import Backend
 from lssvm.fitting.record import Features, Member
 from lssvm.fitting.table_prototypes import change_global
 from lssvm.fitting.table_record import TableFit
 from lssvm.kernels.metric import mean_outer_product
 from lssvm.local import Rows
-from lssvm.local.device import engine_of
+from lssvm.local.cluster import find_engine
 
 _LEAVES = 100  # whose gradients the importances are made of
 _ROWS = 600  # at which gradients are taken
@@ -73,7 +73,7 @@ def change_rows(
     """
     fit.need("all", "Adding or removing rows")
     used = np.flatnonzero(weight > 0)
-    engine, moments = engine_of(backend), fit.state.moments
+    engine, moments = find_engine(backend), fit.state.moments
     changed: list[Member] = []
     for member in sorted(fit.members, key=lambda member: not member.in_leaves):
         X = np.asarray(member.mapped(features))

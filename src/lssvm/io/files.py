@@ -317,17 +317,18 @@ def _schema(whole: Model | StoredPipeline) -> str:
     """Return a hash of what rows have to look like: columns, their kinds and categories, labels."""
     stored: Any = getattr(whole, "model", whole)
     steps: Any = getattr(whole, "steps", None)
-    names, ready = stored.feature_names, stored.preparation or {}
-    classes = getattr(getattr(stored.record, "task", None), "classes", None)
-    if getattr(stored.record, "prepared", None):
-        columns = stored.record.any_prepared.columns
-        levels = [getattr(column.encoding, "levels", None) for column in columns]
-        ready = {"kinds": [column.kind for column in columns], "categories": levels}
+    names, record = stored.feature_names, stored.record
+    classes = getattr(getattr(record, "task", None), "classes", None)
+    ready = record.any_prepared if getattr(record, "prepared", None) else stored.preparation
+    kinds = levels = None
+    if ready is not None:
+        kinds = [column.kind for column in ready.columns]
+        levels = [getattr(column.encoding, "levels", None) for column in ready.columns]
     parts = {
         "n": stored.n_features,
         "names": None if names is None else names.tolist(),
-        "kinds": ready.get("kinds"),
-        "categories": ready.get("categories"),
+        "kinds": kinds,
+        "categories": levels,
         "classes": None if classes is None else [str(classes.dtype), classes.tolist()],
     }
     if steps is not None:

@@ -25,11 +25,10 @@ from lssvm._core.arrays import FloatArray, IntArray, is_sparse
 from lssvm._core.blocks import n_threads
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileError, printable
 from lssvm.codes import make_code
-from lssvm.data import Preparation
 from lssvm.data.columns import KINDS
 from lssvm.data.dates import ORDERS
-from lssvm.data.encodings import CYCLES, DateEncoding, LevelEncoding, NumberEncoding
-from lssvm.data.preparation import PreparedTable
+from lssvm.data.encodings import CYCLES, DateEncoding, Encoding, LevelEncoding, NumberEncoding
+from lssvm.data.preparation import PreparedColumn, PreparedTable
 from lssvm.data.raw import SCANNED
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
@@ -199,17 +198,20 @@ def check_calibration(
 # -- columns -----------------------------------------------------------------------------------
 
 
-def read_preparation(state: dict[str, Any]) -> Preparation:
-    """Return the preparation of raw columns of a scan that a file describes."""
+def read_preparation(state: dict[str, Any], named: bool) -> PreparedTable:
+    """Return the preparation of a scan as files of formats 2 and 3 have it, a dictionary.
+
+    Numbers are standardised, missing ones the mean; strings are indicators of 0 and 1. ``named``
+    says whether the columns had names of their own.
+    """
     fields = {"names", "kinds", "mean", "scale", "fill", "categories"}
     need(set(state) == fields, "the preparation is not complete")
     given = {**state, "fill": state["mean"] if state["fill"] is None else state["fill"]}
     need(all(isinstance(part, list) for part in given.values()), "the preparation has no lists")
     names, kinds, categories = given["names"], given["kinds"], given["categories"]
     need(all(isinstance(name, str) for name in names), "names are no texts")
-    need(_distinct(names), "two columns of the preparation have the same name")
     need(all(kind in SCANNED for kind in kinds), "a column has an unknown kind")
-    numbers = [given["mean"], given["scale"], given["fill"]]
+    numbers = [given["fill"], given["mean"], given["scale"]]
     fits = all(len(part) == len(kinds) - kinds.count("text") for part in numbers)
     fits = fits and len(kinds) == len(names) and len(categories) == kinds.count("text")
     need(fits, "the preparation does not fit its columns")
@@ -218,22 +220,61 @@ def read_preparation(state: dict[str, Any]) -> Preparation:
     for part in categories:
         texts = isinstance(part, list) and all(c is None or isinstance(c, str) for c in part)
         need(texts and _distinct(part), "categories are no distinct texts")
-    return Preparation.from_dict(state)
+    units, levels = zip(*numbers, strict=True), iter(categories)
+    columns = []
+    for name, kind in zip(names, kinds, strict=True):
+        encoding = _indicators(next(levels)) if kind == "text" else _number(kind, *next(units))
+        kind, done = ("category", "indicators") if kind == "text" else (kind, "standardised")
+        done = "dropped" if encoding is None else done
+        columns.append(PreparedColumn(name, kind, encoding, done, "in a file of an older format"))
+    return PreparedTable(tuple(columns), named)
 
 
-def check_columns(stored: Model, ready: Preparation | None) -> int:
-    """Check names and number of the raw columns; return the number of features."""
+def _number(kind: str, fill: float, mean: float, scale: float) -> Encoding:
+    position = NumberEncoding(fill, mean, scale, np.empty(0), np.empty(0), 0.0)
+    if kind == "date":
+        return DateEncoding(position, (), None, "")
+    if kind != "boolean":
+        return position
+    sides, unknown = (np.array([[0.0], [1.0]]) - mean) / scale, np.array([(fill - mean) / scale])
+    return LevelEncoding(("False", "True"), sides, unknown, unknown, ("",))
+
+
+def _indicators(levels: list[str | None]) -> Encoding | None:
+    if not levels:
+        return None
+    known, sides = [level for level in levels if level is not None], np.eye(len(levels))
+    kept = [levels.index(level) for level in known]
+    missing = sides[levels.index(None)] if None in levels else np.zeros(len(levels))
+    absent = "(missing)"
+    while absent in known:
+        absent += "#"
+    suffixes = tuple(f"={absent if level is None else level}" for level in levels)
+    return LevelEncoding(tuple(known), sides[kept], missing, np.zeros(len(levels)), suffixes)
+
+
+def _count_columns(stored: Model) -> int:
+    """Check names and number of the raw columns; return the number."""
     raw, names = stored.n_features or 0, stored.feature_names
     need(raw > 0, "the number of columns is missing")
     if names is not None:
         fits = names.dtype == object and names.shape == (raw,)
         need(fits and all(isinstance(n, str) for n in names), "the names of columns do not fit")
-    if ready is None:
+    return raw
+
+
+def _count_features(stored: Model, fit: Fit[Any]) -> int:
+    """Check the raw columns of a model of one basis; return the number of features."""
+    raw, names = _count_columns(stored), stored.feature_names
+    if not fit.prepared:
         return raw
-    need(len(ready.schema.names) == raw, "the preparation has other columns than the model")
-    same = names is None or list(names) == list(ready.schema.names)
-    need(same, "the preparation has other names")
-    return int(ready.n_features)
+    need(list(fit.prepared) == ["none"], "the preparations are those of a table")
+    ready = fit.prepared["none"]
+    check_prepared(ready)
+    need(ready.n_features > 0, "the preparation has no features")
+    need(len(ready.columns) == raw, "the preparation has other columns than the model")
+    need(names is None or list(names) == list(ready.names), "the preparation has other names")
+    return ready.n_features
 
 
 _ENCODING: dict[str, type[Any]] = {"number": NumberEncoding, "duration": NumberEncoding}
@@ -317,9 +358,8 @@ def check_fit(model: KernelEstimator, fit: Fit[Any], stored: Model) -> None:
 
 def _check_kernel_fit(model: KernelEstimator, fit: Fit[Any], stored: Model) -> None:
     """Check a fit whose members share one basis."""
-    ready = None if stored.preparation is None else read_preparation(stored.preparation)
-    d, state, data, task = check_columns(stored, ready), fit.state, fit.calibration, fit.task
-    need(not fit.prepared and fit.offset is None, "a model of features has columns or an offset")
+    d, state, data, task = _count_features(stored, fit), fit.state, fit.calibration, fit.task
+    need(fit.offset is None, "a model of one basis has an offset")
     units = task.decoding == "argmax" if isinstance(task, Classes) else task.scale is not None
     need(not units, "the targets are those of a table")
     if isinstance(model, KernelClassifier):
@@ -548,7 +588,7 @@ def _check_prepared(fit: TableFit, state: TableState, stored: Model) -> None:
     need(same, "the preparations are of other columns")
     need(tables[0].named or not state.named, "columns without names have names")
     known = names is not None and [name for name, _ in columns[0]] == list(names)
-    need(check_columns(stored, None) == len(columns[0]), "the columns do not fit")
+    need(_count_columns(stored) == len(columns[0]), "the columns do not fit")
     need(known if state.named else names is None, "the names of columns do not fit")
     need(stored.preparation is None, "there are parts too many")
 
@@ -716,14 +756,12 @@ def write_model(model: Estimator, keep: str) -> Model:
         assert isinstance(inner, KernelEstimator)  # as `estimator` was
         regressor: Any = write_model(inner, keep)
         return replace(stored, record=replace(series, regressor=regressor))
-    names, ready = getattr(model, "feature_names_in_", None), getattr(model, "preparation_", None)
     fit = model.record_
     _check_zones(fit)
     return replace(
         stored,
         n_features=int(model.n_features_in_),
-        feature_names=names,
-        preparation=None if ready is None else ready.to_dict(),
+        feature_names=getattr(model, "feature_names_in_", None),
         record=fit.stripped(keep, _calibration(model, fit.stripped(keep))),
     )
 
@@ -811,10 +849,12 @@ def read_model(stored: Model) -> Estimator:
         check_series(model, record)
         model._publish(record)
     elif isinstance(model, KernelEstimator) and isinstance(record, Fit):
+        if stored.preparation is not None:  # of formats 2 and 3
+            ready = read_preparation(stored.preparation, stored.feature_names is not None)
+            record = replace(record, prepared={"none": ready})
         check_fit(model, record, stored)
-        ready = None if stored.preparation is None else read_preparation(stored.preparation)
-        columns = ("n_features_in_", stored.n_features), ("preparation_", ready)
-        for name, value in (*columns, ("feature_names_in_", stored.feature_names)):
+        columns = ("n_features_in_", stored.n_features), ("feature_names_in_", stored.feature_names)
+        for name, value in columns:
             if value is not None:
                 setattr(model, name, value)
         model._publish(record)

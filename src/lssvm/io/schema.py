@@ -110,7 +110,7 @@ class Model:
         Columns that rows have.
     feature_names : array of str or None
     preparation : dict or None
-        From raw columns to features.
+        From raw columns to features, in files of formats 2 and 3; the record has it today.
     record : Fit, SeriesFit or None
         None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
     """

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lssvm._core.blocks import one_blas_thread
+from lssvm.backends.device import Backend
 from lssvm.data.cluster import Part, map_in_order
-from lssvm.local.engine import HostLeaves, LeafTask
+from lssvm.data.dataset import Dataset
+from lssvm.local.device import DeviceLeaves
+from lssvm.local.engine import HostLeaves, LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, fit_leaf
 
 
@@ -66,3 +69,20 @@ def _fit(part: Part) -> Leaf:
     kind = {"draft": draft, "held_out": held_out}
     with one_blas_thread():
         return fit_leaf(task.rows, task.distance, task.start, tries=tries, **kind)
+
+
+def find_engine(backend: Backend, data: Dataset | None = None) -> LeafEngine:
+    """Return what computes leaves: a device, the cluster that has the data, or threads.
+
+    Parameters
+    ----------
+    backend : Backend
+        The host, or a device.
+    data : Dataset or None
+        Rows of the leaves, where these are not in memory.
+    """
+    if backend.device is not None:
+        return DeviceLeaves(backend.device)
+    if data is not None and data.distributed:
+        return ClusterLeaves(backend.threads, data.client)
+    return HostLeaves(backend.threads)

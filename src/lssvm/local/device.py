@@ -18,9 +18,8 @@ from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
 from lssvm._core.blocks import n_threads
 from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
-from lssvm.backends.host import Backend
 from lssvm.kernels.radial import Distance
-from lssvm.local.engine import HostLeaves, HostSlopes, LeafEngine, LeafTask
+from lssvm.local.engine import HostSlopes, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
 from lssvm.local.tree import Tree
 from lssvm.solvers import ExactFit
@@ -451,16 +450,3 @@ def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:
         if not zeros and len(array):
             out[i, len(array) :] = array[0]
     return out
-
-
-def engine_of(backend: Backend) -> LeafEngine:
-    """Return what computes leaves where a backend computes.
-
-    Parameters
-    ----------
-    backend : Backend
-        The host, or a device.
-    """
-    if backend.device is None:
-        return HostLeaves(backend.threads)
-    return DeviceLeaves(backend.device)

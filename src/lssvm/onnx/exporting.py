@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
-from lssvm.data import Preparation
 from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.estimators import NARX
@@ -50,64 +48,6 @@ from lssvm.onnx.models import (
     series_inputs,
 )
 from lssvm.preparation import TablePreparation
-
-
-def column_inputs(ready: Preparation, dtype: np.dtype[np.floating]) -> list[Value]:
-    """Return one input for each raw column, under its own name."""
-    kinds = {"text": element_type(object)}
-    names = [name or f"column_{j}" for j, name in enumerate(ready.schema.names)]
-    number = element_type(dtype)
-    pairs = zip(names, ready.schema.kinds, strict=True)
-    return [Value(n, kinds.get(k, number), (1,)) for n, k in pairs]
-
-
-def add_preparation(graph: Graph, ready: Preparation, inputs: list[Value], missing: str) -> Tensor:
-    """Add `Preparation.transform`: from the columns (n, 1) to the features (n, d).
-
-    Parameters
-    ----------
-    graph : Graph
-    ready : Preparation
-    inputs : list of Value
-        What `column_inputs` returned.
-    missing : str
-        The string that stands for a missing one.
-    """
-    features: list[Tensor] = []
-    seen, categories = 0, iter(ready.categories)
-    every = zip(inputs, ready.schema.names, ready.schema.kinds, strict=True)
-    for text, some in groupby(every, key=lambda column: column[2] == "text"):
-        columns = {name: graph.tensor(value.name) for value, name, _ in some}
-        if not text:  # those that follow one another together
-            which = slice(seen, seen + len(columns))
-            features.append(_add_standardised(ready, graph.concat(list(columns.values())), which))
-            seen = which.stop
-            continue
-        for name, column in columns.items():
-            if levels := next(categories):
-                features.append(_add_text(name, column, levels, missing))
-    return graph.concat(features)
-
-
-def _add_standardised(ready: Preparation, x: Tensor, which: slice) -> Tensor:
-    if ready.fill is not None:
-        x = x.graph.node("Where", x.is_nan(), ready.fill[None, which], x)
-    mean, scale = ready.mean[which], ready.scale[which]
-    if np.any(mean != 0.0):
-        x = x - mean[None, :]
-    return x / scale[None, :] if np.any(scale != 1.0) else x
-
-
-def _add_text(name: str, value: Tensor, levels: tuple[str | None, ...], missing: str) -> Tensor:
-    graph, texts = value.graph, [missing if level is None else level for level in levels]
-    if len(set(texts)) < len(texts):
-        raise InvalidInputError(
-            f"Column {name!r} has missing values and the string {missing!r} among its categories, "
-            "but strings of ONNX cannot be missing: choose another string for a missing value "
-            "with missing=."
-        )
-    hot = graph.node("OneHotEncoder", value, domain=ML, cats_strings=texts, zeros=1)
-    return hot.reshape(-1, len(texts)).cast(graph.dtype)
 
 
 def open_tables(
@@ -557,7 +497,7 @@ def _own_graph(
         inputs = series_inputs(model.record_, dtype)
         graph = ModelGraph(dtype, taken=[value.name for value in inputs])
         return graph, inputs, add_step(graph, model.record_)
-    fit, ready = model.record_, getattr(model, "preparation_", None)
+    fit = model.record_
     if fit.prepared:
         used = {member.scaling for member in fit.used}
         tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
@@ -567,15 +507,9 @@ def _own_graph(
         )
         by_scaling = dict(zip(tables, tensors, strict=True))
         return graph, inputs, add_outputs(model, by_scaling, probabilities, interval)
-    if ready is None:
-        inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
-    else:
-        inputs = column_inputs(ready, dtype)
-    graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-    features = graph.tensor("X")
-    if ready is not None:
-        features = add_preparation(graph, ready, inputs, missing)
-    return graph, inputs, add_outputs(model, {"none": features}, probabilities, interval)
+    inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
+    graph = ModelGraph(dtype, taken=["X"])
+    return graph, inputs, add_outputs(model, {"none": graph.tensor("X")}, probabilities, interval)
 
 
 def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: str) -> Opened:

@@ -22,6 +22,7 @@ from lssvm.data.preparation import (
     PreparedTable,
     learn,
 )
+from lssvm.data.raw import RawBlock, TableRows
 
 METHODS = ("standardised", "quantiles")
 TARGETS = ("auto", "classes", "numbers")
@@ -197,12 +198,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         array of shape (n, d)
         """
         table, learned = self._learn(X, y, sample_weight, groups)
-        prepared = learned.prepared
-        features = prepared.transform(table)
-        sources = prepared.sources
-        for j, held in learned.encoded.items():
-            features[:, sources == j] = held
-        return features
+        return learned.transform(TableRows(table), learned.positions)
 
     def transform(self, X: Any) -> FloatArray:
         """Convert rows into features.
@@ -216,6 +212,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, d)
         """
+        X = X.table if isinstance(X, RawBlock) else X
         prepared = self._record(X)
         table = prepared.read(X)
         prepared.warn_of_unseen(table)

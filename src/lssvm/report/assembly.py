@@ -237,14 +237,11 @@ def _test_notes(subject: Subject, test: SampledRows) -> Iterator[str]:
             "also among the training rows, target and all: the figures may be much too good."
         )
     ready = preparation_of(subject.estimator)
-    texts = zip(test.schema.texts, test.block.texts, strict=True)
-    for j, (name, column) in enumerate(texts if ready is not None else ()):
-        known = set(ready.categories[j])  # type: ignore[union-attr]
-        strange = np.array([level not in known for level in column.levels] + [False])
-        rows = int(strange[column.codes].sum())
-        if rows:
-            have = "1 test row has" if rows == 1 else f"{count(rows)} test rows have"
-            yield (
-                f"{have} a category in “{short(name, 40)}” that the training "
-                "rows did not have; it counts as none of the known ones."
-            )
+    unseen = {} if ready is None else ready.unseen(test.given(subject.estimator))
+    for name, levels in unseen.items():
+        rows = sum(levels.values())
+        have = "1 test row has" if rows == 1 else f"{count(rows)} test rows have"
+        yield (
+            f"{have} a category in “{short(name, 40)}” that the training rows did not have; it "
+            "counts as a rare one, or as none of the known ones."
+        )

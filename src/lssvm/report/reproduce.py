@@ -263,7 +263,7 @@ def _scan_call(rows: SampledRows, data: Scan, table: str = "table") -> str:
         value = reader.get(key)
         if files and value is not None and value != CsvOptions():
             words.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
-    for key, default in (("standardise", True), ("missing", "refuse"), ("max_categories", 64)):
+    for key, default in (("missing", "fill"), ("prepare", True)):
         if (value := vars(data)[key]) != default:
             words.append(f"{key}={value!r}")
     return f"scan({', '.join(words)})"
@@ -278,7 +278,8 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
     if set(given) - {"random_state"} or any(value is not None for value in extra):
         return None
     files, target = subject.train.files, subject.train.target
-    if len(files) != 1 or len(target) != 1 or preparation_of(subject.estimator) is None:
+    plain = preparation_of(subject.estimator) is None or is_table(subject.model)
+    if plain or len(files) != 1 or len(target) != 1:
         return None
     words = ["lssvm", "train", files[0], "--target", target[0]]
     words += "-o model.lssvm --test 0 --report report.html".split()

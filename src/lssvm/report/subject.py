@@ -13,12 +13,11 @@ from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, is_sparse
 from lssvm._core.errors import InvalidInputError
-from lssvm.data import Scan, scan
-from lssvm.data.columns import read_table
+from lssvm.data import Scan
+from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import hash_rows
-from lssvm.data.plain import FrameReader, is_frame, raw_block
-from lssvm.data.prepare import Preparation
-from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_features
+from lssvm.data.preparation import PreparedTable
+from lssvm.data.raw import RawBlock, Schema, TextColumn, plain_features
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import Fit
@@ -55,27 +54,19 @@ def table_record(model: Estimator) -> Fit[Any] | None:
     return model.record_ if isinstance(model, LSSVMClassifier | LSSVMRegressor) else None
 
 
-def column_kinds(estimator: Estimator) -> dict[str, str] | None:
-    """Return what the columns of a model for tables hold, by their names; None for other models."""
-    record = table_record(estimator)
-    if record is None:
-        return None
-    return {column.name: column.kind for column in record.any_prepared.columns}
+def preparation_of(estimator: Estimator) -> PreparedTable | None:
+    """Return how raw columns become numbers, where the model itself has learned that."""
+    record = fitted_attributes(estimator).get("record_")
+    return record.any_prepared if isinstance(record, Fit) and record.prepared else None
 
 
-def preparation_of(estimator: Estimator) -> Preparation | None:
-    """Return how raw columns become numbers, where the model has learned that from a scan."""
-    return fitted_attributes(estimator).get("preparation_")
-
-
-def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, tuple[str, ...] | None]:
-    """Return names (None: they have none), number and kinds (None: unknown) of its columns."""
+def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, dict[str, str]]:
+    """Return names (None: they have none) and number of its columns, and what is known of them."""
     first = estimator[0] if isinstance(estimator, Pipeline) else estimator
     fitted = fitted_attributes(first)
     names = tuple(str(name) for name in fitted.get("feature_names_in_", ())) or None
     ready = preparation_of(estimator)
-    known = None if ready is None or ready.schema.names != names else ready.schema.kinds
-    return names, int(fitted.get("n_features_in_", 0)), known
+    return names, int(fitted.get("n_features_in_", 0)), {} if ready is None else ready.kinds
 
 
 def inner_names(estimator: Estimator, d: int) -> tuple[str, ...]:
@@ -212,10 +203,8 @@ class SampledRows:
     ----------
     block : RawBlock
         Rows of positive weight, with targets.
-    schema : Schema
-        Columns of features.
     n_rows : int
-        Rows there are, of which ``block`` holds all or a uniform sample.
+        Rows of positive weight, of which ``block`` holds all or a uniform sample.
     positions : int array
         Where the rows stand among all rows.
     target : tuple of str
@@ -235,11 +224,15 @@ class SampledRows:
     """
 
     block: RawBlock
-    schema: Schema
     n_rows: int
     positions: IntArray
     target: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of features."""
+        return self.block.schema
 
     @classmethod
     def read(cls, estimator: Estimator, data: Any, limit: int = LIMIT, seed: int = 0) -> Self:
@@ -258,9 +251,7 @@ class SampledRows:
         One pass over the data, one more to count the rows of files. Memory of the sample.
         """
         if isinstance(data, tuple) and len(data) == 2:
-            block, schema = _from_pair(*data, typed=column_kinds(estimator) is not None)
-            sampled = _sample([block], len(block), limit, seed)
-            return cls._of(sampled, schema, len(block), estimator)
+            return cls._of(open_dataset(*data), limit, seed, estimator)
         if not isinstance(data, Scan):
             raise InvalidInputError(
                 f"The rows of a report came as {type(data).__name__}: give lssvm.scan(...) with a "
@@ -270,11 +261,8 @@ class SampledRows:
             raise InvalidInputError(
                 "The rows of a report have no target: give scan(..., target=...)."
             )
-        data, ready = data.select(*columns_of(estimator)), preparation_of(estimator)
-        if ready is not None and data.named:
-            ready.schema.check(data.schema, "the data set")
-        n = data.n_rows
-        rows = cls._of(_sample(data.blocks(), n, limit, seed), data.schema, n, estimator)
+        data = data.select(*columns_of(estimator))
+        rows = cls._of(data, limit, seed, estimator)
         reader = innermost_reader(data)
         known = vars(reader)
         target, files = known.get("target"), known.get("files", ())
@@ -282,22 +270,13 @@ class SampledRows:
         return replace(rows, target=tuple(map(str, names)), files=tuple(map(str, files)))
 
     @classmethod
-    def _of(
-        cls, sampled: tuple[RawBlock, IntArray], schema: Schema, n: int, estimator: Estimator
-    ) -> Self:
-        block, positions = sampled
-        record = table_record(estimator)
-        if record is not None:  # text that was dates in training
-            table = record.any_prepared.with_dates(block.table(schema))
-            typed, schema = _read_typed(table)
-            block = replace(block, numbers=typed.numbers, texts=typed.texts)
-        check_rows(block)
-        if block.weight is not None:
-            used = np.flatnonzero(block.weight > 0)
-            block, positions = block.take(used), positions[used]
-        if len(block) == 0:
-            raise InvalidInputError("The rows of a report are empty, or have no weight.")
-        return cls(block, schema, n, positions)
+    def _of(cls, data: Dataset, limit: int, seed: int, estimator: Estimator) -> Self:
+        """Draw rows of a data set; text that was dates in training is read as dates."""
+        drawn, ready = data.sample(limit, seed=seed), preparation_of(estimator)
+        rows, table = drawn.block, drawn.block.table
+        block = RawBlock.of_table(table if ready is None else ready.with_dates(table))
+        block = replace(block, target=rows.target, weight=rows.weight)
+        return cls(block, drawn.n_rows, drawn.positions)
 
     def __len__(self) -> int:
         return len(self.block)
@@ -383,10 +362,7 @@ class SampledRows:
     def given(self, estimator: Estimator) -> Any:
         """Return the rows as the estimator takes them for a prediction."""
         if preparation_of(estimator) is not None:
-            return replace(self.block, target=None, weight=None)
-        kinds = column_kinds(estimator)
-        if kinds is not None:
-            return self.block.table(self.schema, columns_of(estimator)[0] is not None)
+            return replace(self.block.table, named=columns_of(estimator)[0] is not None)
         if columns_of(estimator)[0] is not None:
             try:
                 import pandas as pd
@@ -402,7 +378,7 @@ class SampledRows:
 
     def features(self, estimator: Estimator) -> Any:
         """Return the rows as a copy of the estimator is fitted to them, prepared if it prepares."""
-        ready = preparation_of(estimator)
+        ready = fitted_attributes(estimator).get("preparation_")
         return self.given(estimator) if ready is None else ready.transform(self.block)
 
     def inner(self, estimator: Estimator) -> FloatArray:
@@ -427,51 +403,6 @@ def innermost_reader(data: Scan) -> Any:
     while isinstance(reader, SplitReader):
         reader = reader.reader
     return reader
-
-
-def _read_typed(X: Any) -> tuple[RawBlock, Schema]:
-    """Read a table of any kind: booleans, dates and durations (days) are numbers of the block."""
-    table = read_table(X)
-    kinds = {"category": "text", "empty": "number"}
-    texts = tuple(TextColumn.of_column(c) for c in table.columns if c.kind == "category")
-    numbers = [column.numbers() for column in table.columns if column.kind != "category"]
-    zones = tuple((c.name, c.zone) for c in table.columns if c.zone is not None)
-    schema = Schema(table.names, tuple(kinds.get(c.kind, c.kind) for c in table.columns), zones)
-    stacked = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
-    return RawBlock(stacked, texts, None, None, 0), schema
-
-
-def _from_pair(X: Any, y: Any, *, typed: bool = False) -> tuple[RawBlock, Schema]:
-    target = np.asarray(y)
-    if typed:
-        block, schema = _read_typed(X)
-    elif is_frame(X):
-        schema = FrameReader(X, (), None, None).schema
-        block = raw_block(X, schema)
-    else:
-        source = scan(np.asarray(X))
-        schema, block = source.schema, RawBlock.join(list(source.blocks()))
-    if target.ndim not in (1, 2) or len(target) != len(block):
-        raise InvalidInputError(
-            f"y has shape {target.shape} but X has {len(block)} rows: give one target per row."
-        )
-    return replace(block, target=target, places=()), schema
-
-
-def _sample(blocks: Any, n: int, limit: int, seed: int) -> tuple[RawBlock, IntArray]:
-    """Return at most ``limit`` of n rows, and their positions."""
-    if n <= limit:
-        whole = RawBlock.join(list(blocks))
-        return whole, np.arange(len(whole))
-    positions = np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
-    parts, start = [], 0
-    for block in blocks:
-        first, last = np.searchsorted(positions, (start, start + len(block)))
-        if last > first:
-            check_rows(block)
-            parts.append(block.take(positions[first:last] - start))
-        start += len(block)
-    return RawBlock.join(parts), positions
 
 
 @dataclass(eq=False)

@@ -359,8 +359,8 @@ def project(
 
 
 def _names(subject: Subject, d: int) -> tuple[str, ...]:
-    names, ready = inner_names(subject.estimator, d), preparation_of(subject.estimator)
-    scaled = ready is not None and not np.allclose(ready.scale, 1.0)
+    names = inner_names(subject.estimator, d)
+    scaled = preparation_of(subject.estimator) is not None
     return tuple(f"{name} (scaled)" for name in names) if scaled else names
 
 

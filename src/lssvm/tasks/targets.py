@@ -389,6 +389,21 @@ def check_numbers(y: Any) -> Any:
     return np.array(rows, dtype=np.float64).reshape(values.shape)
 
 
+def target_centre(Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
+    """Return about the weighted means (k,) of targets; None where they are near 0, or overflow.
+
+    In steps of a power of two above 8 standard deviations: a sample has the same as all rows, and
+    nothing is taken off that costs no digits.
+    """
+    with np.errstate(all="ignore"):
+        mean = np.average(Y, axis=0, weights=weight)
+        spread = np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=weight))
+        step = 2.0 ** np.ceil(np.log2(8.0 * spread))
+        centre = np.where(spread > 1e-12 * np.abs(mean), step * np.round(mean / step), mean)
+    centre = np.where(np.isfinite(centre), centre, 0.0)
+    return centre if np.any(centre != 0.0) else None
+
+
 def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
