@@ -407,7 +407,7 @@ def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
 def tuned_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
     """Return the setting that a model of half of so many rows prefers: an eighth of the cost."""
     problem, kind = work.problem, candidate.configuration
-    some = sample_rows(problem, min(n_rows // 2, problem.n), work.random("half"))
+    some = problem.sample(min(n_rows // 2, problem.n), work.random("half"))
     task = LeafTask(
         problem.rows(kind.scaling, candidate.metric, some), kind.distance, candidate.setting
     )
