@@ -297,16 +297,30 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     """
     if isinstance(X, RawTable):
         return X.names if X.named else None
-    named = named_columns(X)
-    return None if named is None else tuple(named)
+    frame = _frame(X)
+    if frame is None:
+        return None
+    names = list(frame) if isinstance(frame, Mapping) else frame.columns
+    return tuple(_unique({str(name): None for name in names}, len(names)))
 
 
 def named_columns(X: Any) -> dict[str, Any] | None:
     """Return the columns of a table by their names, as they are; None for an array."""
+    frame = _frame(X)
+    if frame is None:
+        return None
+    if isinstance(frame, Mapping):
+        return _unique({str(name): values for name, values in frame.items()}, len(frame))
+    pairs = zip(frame.columns, frame.iter_columns(), strict=True)
+    return _unique({str(name): column for name, column in pairs}, len(frame.columns))
+
+
+def _frame(X: Any) -> Mapping[Any, Any] | nw.DataFrame[Any] | None:
+    """Return a mapping or a data frame, None for an array."""
     if is_sparse(X):
         return None
     if isinstance(X, Mapping):
-        return _unique({str(name): values for name, values in X.items()}, len(X))
+        return X
     try:
         native = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError as error:
@@ -318,10 +332,7 @@ def named_columns(X: Any) -> dict[str, Any] | None:
             f"X is a {type(X).__name__} that cannot be read before it is computed: give a data "
             "frame in memory (.collect(), .compute())."
         )
-    if isinstance(native, nw.DataFrame):
-        pairs = zip(native.columns, native.iter_columns(), strict=True)
-        return _unique({str(name): column for name, column in pairs}, len(native.columns))
-    return None
+    return native if isinstance(native, nw.DataFrame) else None
 
 
 def _unique(columns: dict[str, Any], count: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
 from sklearn import get_config
@@ -57,6 +57,7 @@ from lssvm.fitting.input_metric import map_rows
 from lssvm.fitting.record import Features, Fit, Scaling
 from lssvm.kernels import Metric
 from lssvm.kernels.factory import KernelChoice, KernelParameters
+from lssvm.preparation.transformer import Scalings
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.losses import hits, spread_of
@@ -548,7 +549,7 @@ class Inputs:
 
     def features(self) -> Features:
         """Return the features of all rows in main memory, before the metrics."""
-        blocks = list(self.data.map(partial(_features, self.prepared), 1))
+        blocks = list(self.data.map(partial(_host_features, self.prepared), 1))
         return {scaling: _joined([block[scaling] for block in blocks]) for scaling in self.prepared}
 
     def mapped(self, fit: Fit[Any]) -> Any:
@@ -590,7 +591,9 @@ class Inputs:
         """Return what is done with the data or with one part of it; it may travel to a worker."""
         _, threads = self.data.resources(self.backend.budget, self.backend.threads)
         backend = replace(self.backend, threads=threads)
-        return partial(_on_part, stripped(fit), self.prepared, backend, work)
+        scalings = {member.scaling for member in fit.members}
+        prepared = {name: one for name, one in self.prepared.items() if name in scalings}
+        return partial(_on_part, stripped(fit), prepared, backend, work)
 
 
 def stripped(fit: Fit[Any]) -> Fit[Any]:
@@ -608,14 +611,21 @@ def _on_part(
     """Apply ``work`` to blocks of rows with their outputs (b, k), computed on all threads."""
 
     def outputs(block: Any, threads: int) -> tuple[Any, FloatArray]:
-        features = {scaling: block.features(one) for scaling, one in prepared.items()}
+        features = _features(prepared, block)
         return block, fit.outputs(features, replace(backend, threads=threads))
 
     return work(part.map(outputs, backend.threads))
 
 
-def _features(prepared: Mapping[Scaling, Any], block: Any, threads: int) -> Features:
-    return {scaling: on_host(block.features(one)) for scaling, one in prepared.items()}
+def _features(prepared: Mapping[Scaling, Any], block: Any) -> Features:
+    """Return the features of a block of rows, which are read once."""
+    if len(prepared) > 1:
+        return cast(Features, block.features(Scalings(prepared)))
+    return {scaling: block.features(one) for scaling, one in prepared.items()}
+
+
+def _host_features(prepared: Mapping[Scaling, Any], block: Any, threads: int) -> Features:
+    return {scaling: on_host(X) for scaling, X in _features(prepared, block).items()}
 
 
 def _joined(blocks: list[Any]) -> Any:

@@ -212,11 +212,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, d)
         """
+        table = self._read(X)
+        return self.prepared_.encode(table)
+
+    def _read(self, X: Any) -> RawTable:
+        """Return the used columns of rows, checked."""
         X = X.table if isinstance(X, RawBlock) else X
         prepared = self._record(X)
         table = prepared.read(X)
         prepared.warn_of_unseen(table)
-        return prepared.encode(table)
+        return table
 
     def unseen(self, X: Any) -> dict[str, dict[str, int]]:
         """Count the levels of categories that did not occur in training.
@@ -430,6 +435,23 @@ def _names(option: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise InvalidInputError(f"{option}={given!r} is not usable: give a list of column names.")
     return tuple(str(name) for name in given)
+
+
+@dataclass(frozen=True)
+class Scalings:
+    """Preparations of the same columns that differ in how numbers are scaled.
+
+    Attributes
+    ----------
+    by_name : mapping from names to fitted TablePreparation
+    """
+
+    by_name: Mapping[Any, TablePreparation]
+
+    def transform(self, X: Any) -> dict[Any, FloatArray]:
+        """Return the features of each preparation, shape (n, d); the rows are read once."""
+        table = next(iter(self.by_name.values()))._read(X)
+        return {name: one.prepared_.encode(table) for name, one in self.by_name.items()}
 
 
 def _check_number(name: str, value: Any, least: float, needed: str, whole: bool = False) -> None:
