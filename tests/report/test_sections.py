@@ -13,8 +13,10 @@ from tests.report.rough import make_rough
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
+from lssvm.plots.plane import Grid, partial_dependence, responses
+from lssvm.plots.rows import SampledRows
 from lssvm.report import write_report
-from lssvm.report.columns import Grid, answers, explanation, partial_dependence
+from lssvm.report.columns import explanation
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.forecast import (
     COVERAGES,
@@ -29,7 +31,6 @@ from lssvm.report.markup import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
 from lssvm.report.performance import thresholds
 from lssvm.report.refits import read_subject
-from lssvm.report.subject import SampledRows
 
 
 def subject(name):
@@ -73,7 +74,7 @@ def test_a_constant_column_has_no_grid():
 
 def test_answers_fall_back_on_scores():
     case = cases.bare()
-    values, what = answers(case.model, case.test[0])
+    values, what = responses(case.model, case.test[0])
     assert what == "score"
     np.testing.assert_allclose(values[:, 1], case.model.decision_function(case.test[0]))
 
@@ -286,7 +287,7 @@ def test_simple_rules_are_what_they_say(narx):
     slope = (known[-1] - known[0]) / (len(known) - 1)
     expected = {
         "repeating the last value": np.full(24, known[-1]),
-        "going on in a straight line": known[-1] + slope * steps,
+        "continuing the straight line": known[-1] + slope * steps,
         "repeating the last 12 values": np.tile(known[-12:], 2),
     }
     assert set(found) == {*expected, "linear autoregression (ridge)"}

@@ -264,7 +264,7 @@ def write_page(
     """
     from lssvm.report.assembly import write_forecast
     from lssvm.report.forecast import can_hold_out
-    from lssvm.report.markup import clean, page, tag, write_file
+    from lssvm.report.markup import tag, write_page
 
     title = f"Forecast of {following.name}"
     if len(y) >= _LONG and can_hold_out(model, len(y)):
@@ -276,7 +276,5 @@ def write_page(
         return
     lead = f"The next {len(following.values)} values by a model of the last {model.lags}. "
     lead += " ".join([*told, "The series is too short to be judged by its last fifth."])
-    facts = tag("p", f"{len(y):,} values", class_="facts")
-    section = following.section(y)
     leading = tag("p", lead, class_="lead")
-    write_file(path, page(clean(title), facts, leading, [section], "This page loads nothing."))
+    write_page(path, title, f"{len(y):,} values", leading, [following.section(y)])

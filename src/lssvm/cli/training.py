@@ -318,8 +318,8 @@ def is_onnx(path: str | None) -> bool:
 
 def find_leaks(fitted: Fitted) -> dict[str, float]:
     """Return the columns that predict the target almost alone, with their accuracy or R2."""
+    from lssvm.plots.rows import SampledRows
     from lssvm.report.columns import LEAK_ROWS, leaks
-    from lssvm.report.subject import SampledRows
 
     rows = SampledRows.read(fitted.model, fitted.train, LEAK_ROWS)
     return leaks(rows, fitted.inspected.classes)
@@ -336,8 +336,8 @@ def _warn_of_leaks(output: Output, found: Mapping[str, float], classes: bool) ->
 
 def cross_validate(fitted: Fitted, output: Output, positive: str | None) -> dict[str, Any] | None:
     """Return metrics of rows that are each predicted by a copy of the model without them."""
+    from lssvm.plots.rows import SampledRows
     from lssvm.report.refits import out_of_fold
-    from lssvm.report.subject import SampledRows
 
     n = fitted.inspected.n_rows
     if n < FEWEST:
@@ -704,7 +704,7 @@ def reduce(
     from lssvm.cli.tables import check_writable, open_table
     from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
     from lssvm.io import save
-    from lssvm.report.subject import support_size
+    from lssvm.plots.rows import support_size
 
     out, support, method = reducing.out, reducing.support, reducing.method
     check_writable(out, inputs=(data,))

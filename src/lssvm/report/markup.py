@@ -9,11 +9,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import resources
 from itertools import chain, repeat
 from typing import Any
 
 from lssvm._core.atomic import replacing
+from lssvm._core.version import __version__
 
 UNKNOWN = "\u2013"  # a dash in the place of a number
 MINUS = "\u2212"
@@ -83,18 +85,6 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{text} %"
 
 
-def count(n: int) -> str:
-    """Return a whole number with its thousands marked.
-
-    Examples
-    --------
-    >>> from lssvm.report.markup import count
-    >>> count(12345)
-    '12,345'
-    """
-    return f"{int(n):,}"
-
-
 def duration(seconds: float) -> str:
     """Return a time as people say it.
 
@@ -128,6 +118,18 @@ def short(text: Any, length: int = 18) -> str:
         return words
     head = (length - 1) // 2
     return f"{words[:head]}…{words[len(words) - (length - 1 - head) :]}"
+
+
+def quoted(text: Any, length: int = 40) -> str:
+    """Return a text in quotation marks, shortened where it is long.
+
+    Examples
+    --------
+    >>> from lssvm.report.markup import quoted
+    >>> quoted("age")
+    '“age”'
+    """
+    return f"“{short(text, length)}”"
 
 
 def listing(names: Sequence[str]) -> str:
@@ -286,11 +288,16 @@ def table(
 
 
 LONG = 14  # rows from which on a table may be broken between two sheets of paper
-Bars = Iterable[tuple[Any, float, Any]]
-"""Names, sizes and what is written behind them."""
 
 
-def bar_table(caption: str, head: list[str], rows: Bars, colours: Iterable[str] = ()) -> Markup:
+def bar_table(
+    caption: str,
+    head: list[str],
+    rows: Iterable[tuple[Any, float, Any]],
+    colours: Iterable[str] = (),
+    *,
+    signed: bool = False,
+) -> Markup:
     """Return a table whose middle column is a bar.
 
     Parameters
@@ -298,62 +305,31 @@ def bar_table(caption: str, head: list[str], rows: Bars, colours: Iterable[str] 
     caption : str
     head : list of 3 str
     rows : list of (name, value, text)
-        Values below zero have an empty bar.
+        Values below zero have no bar, or one to the left where bars are ``signed``.
     colours : list of str, default=()
         Classes of the bars ("s0", ...); one colour for all by default.
+    signed : bool, default=False
+        Whether bars begin in the middle.
 
     Examples
     --------
     >>> from lssvm.report.markup import bar_table
-    >>> "width:50.0%" in bar_table("c", ["a", "", "b"], [("x", 2.0, "2"), ("y", 1.0, "1")])
+    >>> rows = [("x", 2.0, "2"), ("y", -1.0, "-1")]
+    >>> "width:100.0%" in bar_table("c", ["a", "", "b"], rows)
+    True
+    >>> "margin-left:25.0%;width:25.0%" in bar_table("c", ["a", "", "b"], rows, signed=True)
     True
     """
-    lines, colour = list(rows), chain(colours, repeat("sa"))
-    most = max((value for _, value, _ in lines), default=0.0)
+    lines = [(name, value if signed else max(value, 0.0), text) for name, value, text in rows]
+    scale = (50.0 if signed else 100.0) / (max((abs(v) for _, v, _ in lines), default=0.0) or 1.0)
     body = []
-    for (name, value, text), own in zip(lines, colour, strict=False):
-        share = max(value, 0.0) / most if most > 0 else 0.0
-        bar = tag("div", style=f"width:{100 * share:.1f}%", class_=own if share > 0 else "none")
-        heading = tag("th", short(name, 44), scope="row", title=str(name))
-        body.append([heading, tag("td", bar, class_="track"), text])
-    return table(caption, head, body, class_="bars numbers")
-
-
-def signed_table(
-    caption: str, head: list[str], rows: Bars, colours: tuple[str, str] = ("sa", "sb")
-) -> Markup:
-    """Return a table whose middle column is a bar to the right (above zero) or to the left.
-
-    Parameters
-    ----------
-    caption : str
-    head : list of 3 str
-    rows : list of (name, value, text)
-    colours : (str, str), default=("sa", "sb")
-        Classes of bars to the right and to the left.
-
-    Examples
-    --------
-    >>> from lssvm.report.markup import signed_table
-    >>> made = signed_table("c", ["a", "", "b"], [("x", 2.0, "2"), ("y", -1.0, "-1")])
-    >>> "margin-left:50.0%;width:50.0%" in made, "margin-left:25.0%;width:25.0%" in made
-    (True, True)
-    """
-    lines = list(rows)
-    most = max((abs(value) for _, value, _ in lines), default=0.0) or 1.0
-    body = []
-    for name, value, text in lines:
-        width = 50.0 * abs(value) / most
-        place = f"margin-left:{50.0 if value >= 0 else 50.0 - width:.1f}%;width:{width:.1f}%"
-        bar = tag("div", style=place, class_=colours[value < 0])
+    for (name, value, text), colour in zip(lines, chain(colours, repeat("main")), strict=False):
+        left = f"margin-left:{50.0 + min(scale * value, 0.0):.1f}%;" if signed else ""
+        width = f"{left}width:{abs(scale * value):.1f}%"
+        bar = tag("div", style=width, class_=colour if value or signed else "none")
         heading = tag("th", short(name, 50), scope="row", title=str(name))
-        body.append([heading, tag("td", bar, class_="track sign"), text])
-    return table(caption, head, body, class_="bars signed numbers")
-
-
-def why(*words: Any) -> Markup:
-    """Return the paragraph that says what a section is about."""
-    return tag("p", *words, class_="why")
+        body.append([heading, tag("td", bar, class_="track sign" if signed else "track"), text])
+    return table(caption, head, body, class_=f"bars {'signed ' if signed else ''}numbers")
 
 
 def more(title: str, *inner: Any) -> Markup:
@@ -362,12 +338,12 @@ def more(title: str, *inner: Any) -> Markup:
 
 
 def bullets(lines: Iterable[Any]) -> Markup:
-    """Return lines below each other, each with a mark."""
+    """Return a list of lines."""
     return tag("ul", [tag("li", line) for line in lines], class_="notes")
 
 
 def tiles(lines: Iterable[tuple[str, str, str]]) -> Markup:
-    """Return figures that stand out: what each is called, its value, and what stands below."""
+    """Return values that stand out: the name of each, its value, and the words below it."""
     each = []
     for name, value, below in lines:
         inner = tag("div", value, class_="value"), tag("div", below, class_="range")
@@ -404,9 +380,10 @@ class Section:
     ----------
     key : str
         For links.
-    title : str
-    menu : str
-        Title in the list at the top.
+    title, menu : str
+        The title, and a short one for the list at the top.
+    words : str, list or None
+        The first paragraph: what the section shows.
     body : list of Markup
         One below the other; None is nothing.
     """
@@ -414,13 +391,15 @@ class Section:
     key: str
     title: str
     menu: str
-    body: list[Any]
+    words: Any
+    body: Sequence[Any] = ()
 
     def html(self) -> Markup:
         """Return the part with its heading."""
         return tag(
             "section",
             tag("h2", self.title, id=f"{self.key}-title"),
+            tag("p", self.words, class_="why") if self.words else None,
             self.body,
             id=self.key,
             class_="attention" if self.key == "notes" else None,
@@ -428,24 +407,25 @@ class Section:
         )
 
 
-def noted(
-    made: Iterable[Section | None],
-    figures: Section,
+def with_notes(
+    sections: Iterable[Section | None],
     notes: list[str],
     settings: Mapping[str, Any],
-    more: Iterable[str] = (),
+    others: Iterable[str] = (),
 ) -> list[Section]:
-    """Return the sections that there are, and what to keep in mind behind the figures.
+    """Return the sections that are not None, with one of the notes behind the metrics.
 
-    Warnings and notes of the settings, and ``more``, join the notes, each of which is said once.
+    Warnings and notes of the settings, and others, are added; equal notes are listed once.
     """
-    sections = [section for section in made if section is not None]
-    said = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
-    notes[:] = dict.fromkeys([*notes, *said, *more])
-    if notes:
-        listed = Section("notes", "What to keep in mind", "Notes", [bullets(notes)])
-        sections.insert(sections.index(figures) + 1, listed)
-    return sections
+    given = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
+    notes[:] = dict.fromkeys([*notes, *given, *others])
+    made = []
+    for section in filter(None, sections):
+        made.append(section)
+        if section.key == "figures" and notes:
+            listed = bullets(notes)
+            made.append(Section("notes", "What to keep in mind", "Notes", None, [listed]))
+    return made
 
 
 def style() -> Markup:
@@ -454,28 +434,29 @@ def style() -> Markup:
     return Markup(" ".join(text.split()))
 
 
-def page(title: str, facts: Markup, lead: Markup, sections: list[Section], footer: str) -> Markup:
+def page(title: str, facts: str, lead: Markup, sections: Iterable[Section]) -> Markup:
     """Return the whole page.
 
     Parameters
     ----------
     title : str
-    facts : Markup
+    facts : str
         The line under the title.
     lead : Markup
-        What was learned, in a sentence.
+        The first sentences.
     sections : list of Section
-    footer : str
 
     Examples
     --------
     >>> from lssvm.report.markup import Markup
     >>> from lssvm.report.markup import page
-    >>> made = page("a < b", Markup(), Markup("<p>x</p>"), [], "")
+    >>> made = page("a < b", "", Markup("<p>x</p>"), [])
     >>> made.startswith("<!doctype html>"), "<title>a &lt; b</title>" in made
     (True, True)
     """
-    links = [tag("li", tag("a", part.menu, href=f"#{part.key}")) for part in sections]
+    parts, title = list(sections), clean(title)
+    links = [tag("li", tag("a", part.menu, href=f"#{part.key}")) for part in parts]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -489,16 +470,18 @@ def page(title: str, facts: Markup, lead: Markup, sections: list[Section], foote
     )
     body = tag(
         "body",
-        tag("a", "Skip to the figures", href="#content", class_="skip"),
-        tag("header", tag("h1", title), facts, lead),
+        tag("a", "Skip to the metrics", href="#content", class_="skip"),
+        tag("header", tag("h1", title), tag("p", facts, class_="facts"), lead),
         tag("nav", tag("ul", links), aria_label="Sections"),
-        tag("main", [part.html() for part in sections], id="content"),
-        tag("footer", tag("p", footer)),
+        tag("main", [part.html() for part in parts], id="content"),
+        tag(
+            "footer", tag("p", f"Written on {now} by lssvm {__version__}. This page loads nothing.")
+        ),
     )
     return Markup("<!doctype html>\n" + tag("html", head, body, lang="en") + "\n")
 
 
-def write_file(path: str | os.PathLike[str], text: str) -> None:
-    """Write a page, which appears when it is complete."""
+def write_page(path: str | os.PathLike[str], *contents: Any) -> None:
+    """Write a page of these contents (see `page`), which appears when it is complete."""
     with replacing(os.fspath(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(page(*contents))

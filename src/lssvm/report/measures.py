@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,9 +27,10 @@ from lssvm.plots.base import (
     class_scores,
     fitted_model,
     has_probabilities,
+    nameless_rows,
 )
+from lssvm.plots.rows import SampledRows, classifies, slow_to_calibrate, support_size
 from lssvm.report.markup import UNKNOWN, number, percent, short
-from lssvm.report.subject import SampledRows, classifies, slow_to_calibrate, support_size
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
@@ -220,14 +221,6 @@ def predict_classes(
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
 
 
-@contextmanager
-def nameless_rows() -> Iterator[None]:
-    """Let rows come without the names of their columns."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        yield
-
-
 def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = None) -> FloatArray:
     """Return 0 or 1 for a class, squared errors over the variance of numbers, shape (n,)."""
     if classes:
@@ -310,7 +303,7 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.measures import predict_rows
-    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
     >>> model = LSSVC(C=10.0, gamma=1.0).fit(X, y)
     >>> predict_rows(model, SampledRows.read(model, (X, y))).decided.tolist()
@@ -390,18 +383,23 @@ class Measure:
     share: bool = False
     meaning: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The value, as text."""
+        return percent(self.value) if self.share else number(self.value)
 
-def shown(measure: Measure) -> str:
-    """Return the value of a figure."""
-    return percent(measure.value) if measure.share else number(measure.value)
+    @property
+    def span(self) -> str:
+        """The interval, as text."""
+        write = percent if self.share else number
+        known = math.isfinite(self.low)
+        return f"{write(self.low)} to {write(self.high)}" if known else UNKNOWN
 
-
-def span(measure: Measure) -> str:
-    """Return the interval of a figure."""
-    if not math.isfinite(measure.low):
-        return UNKNOWN
-    say = percent if measure.share else number
-    return f"{say(measure.low)} to {say(measure.high)}"
+    @property
+    def fact(self) -> dict[str, Any]:
+        """Value, interval and method, in types of JSON."""
+        ends = {"low": finite(self.low), "high": finite(self.high)}
+        return {"value": finite(self.value), **ends, "interval": self.method}
 
 
 class Figure(NamedTuple):

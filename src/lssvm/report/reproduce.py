@@ -1,4 +1,4 @@
-"""The section for those who want the same model again: settings, versions, columns, commands."""
+"""The section that reproduces a model: settings, versions, columns, commands."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ from lssvm.data import CsvOptions, Scan
 from lssvm.data.scanning import SplitReader
 from lssvm.io.files import schema_hash
 from lssvm.plots.base import Estimator
+from lssvm.plots.rows import (
+    SampledRows,
+    innermost_reader,
+    is_table,
+    parameters_of,
+    preparation_of,
+)
 from lssvm.report.markup import (
     Markup,
     Section,
@@ -33,15 +40,8 @@ from lssvm.report.markup import (
     table,
     tag,
 )
-from lssvm.report.subject import (
-    SampledRows,
-    SearchFacts,
-    Subject,
-    innermost_reader,
-    is_table,
-    parameters_of,
-    preparation_of,
-)
+from lssvm.report.refits import Subject
+from lssvm.tuning.search import TuningResult
 
 SPECIAL = ("command", "python", "warnings", "notes")
 WIDTH = 60  # letters of a line of code that fit a narrow page
@@ -61,7 +61,7 @@ def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) 
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.reproduce import schema_digest
-    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.eye(2), np.array([0, 1])
     >>> model = LSSVC(gamma=1.0).fit(X, y)
     >>> len(schema_digest(model, SampledRows.read(model, (X, y)), [0, 1]))
@@ -98,7 +98,7 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     subject : Subject
     data, test : Scan or (X, y)
         The training rows, and those that were tested (or None), as given.
-    settings : mapping or None
+    settings : mapping
         See `lssvm.report.write_report`.
     """
     model = subject.model
@@ -108,14 +108,14 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     defaults = type(model)().get_params(deep=False)
     given = {k: v for k, v in params.items() if _differs(v, defaults[k])}
     shown = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
+    code = python_lines(subject, data, test, settings)
     subject.facts |= {
         "versions": versions(),
         "schema_sha256": digest,
         "settings": shown,
         "parameters_given": {k: _text(v) for k, v in given.items()},
+        "python": code,
     }
-    code = python_lines(subject, data, test, settings)
-    subject.facts["python"] = code
     body: list[Any] = [tag("h3", "In Python"), code_block(code)]
     command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
@@ -125,17 +125,17 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     if shown:
         body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
-    ran = versions() | {"SHA-256 of the schema": digest}
     title = f"All parameters of {type(model).__name__}."
     body.append(more("All parameters", listed(title, "Parameter", every)))
-    body.append(more("Versions", listed("What ran.", "Package", ran)))
-    return Section("reproduce", "Reproduce", "Reproduce", body)
+    used = versions() | {"SHA-256 of the schema": digest}
+    body.append(more("Versions", listed("Versions.", "Package", used)))
+    return Section("reproduce", "Reproduce", "Reproduce", None, body)
 
 
 def time_spent(
-    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: SearchFacts | None
+    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: TuningResult | None
 ) -> Section | None:
-    """Return the section of the time, and note it; None where nobody took it."""
+    """Return the section of the time, and note it; None where it was not measured."""
     stages = {str(name): float(value) for name, value in (seconds or {}).items()}
     if not stages and search is not None and search.seconds > 0:
         stages = {"search for C and gamma": search.seconds}
@@ -145,7 +145,7 @@ def time_spent(
     rows = [(name, spent, duration(spent)) for name, spent in stages.items()]
     whole = f"Time spent, {duration(sum(stages.values()))} in all."
     body = [bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]
-    return Section("time", "Time spent", "Time", body)
+    return Section("time", "Time spent", "Time", None, body)
 
 
 def listed(caption: str, what: str, values: Mapping[str, str]) -> Markup:
