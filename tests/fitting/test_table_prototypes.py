@@ -15,7 +15,7 @@ from sklearn.base import clone
 import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
-from lssvm.cli.checking import nearest_of
+from lssvm.cli.predicting import nearest_of
 from lssvm.fitting import Member
 from lssvm.fitting.table_prototypes import fit_beside, moments_of, rows_of
 from lssvm.fitting.table_work import Candidate, Work
