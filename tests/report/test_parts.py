@@ -32,10 +32,21 @@ from lssvm.plots.plane import project
 from lssvm.plots.rows import SampledRows
 from lssvm.report import refits, write_report
 from lssvm.report.columns import leaks, shuffle_importance
-from lssvm.report.markup import Markup, escape, number, percent, plain, short, style, table, tag
+from lssvm.report.html import (
+    Markup,
+    Scale,
+    escape,
+    figure,
+    nice_ticks,
+    plain,
+    style,
+    svg,
+    table,
+    tag,
+)
 from lssvm.report.performance import error_histogram
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
-from lssvm.report.svg import Scale, figure, nice_ticks, svg
+from lssvm.report.text import number, percent, short
 
 
 @given(st.text())

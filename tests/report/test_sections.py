@@ -27,10 +27,10 @@ from lssvm.report.forecast import (
     read_series,
     same_model,
 )
-from lssvm.report.markup import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
 from lssvm.report.performance import thresholds
 from lssvm.report.refits import read_subject
+from lssvm.report.text import duration, plus_minus
 
 
 def subject(name):

@@ -17,9 +17,9 @@ from lssvm.data.raw import RawBlock
 from lssvm.estimators import NARX
 from lssvm.fitting.series import Calendar, baselines, find_season, read_times
 from lssvm.plots.base import fitted_attributes
+from lssvm.report import html
 from lssvm.report.assembly import write_forecast
 from lssvm.report.forecast import NextValues, can_hold_out
-from lssvm.report.markup import tag, write_page
 
 _LONG = 50  # values from which on a series is also tested on its end
 _FEWEST = 10
@@ -203,5 +203,5 @@ def write_report(
         return
     words = f"The next {len(following.values)} values by a model of the last {model.lags}. "
     words += " ".join([*notes, "The series is too short to be tested on its last fifth."])
-    lead = tag("p", words, class_="lead")
-    write_page(path, title, f"{len(y):,} values", lead, [following.section(y)])
+    lead = html.tag("p", words, class_="lead")
+    html.write_page(path, title, f"{len(y):,} values", lead, [following.section(y)])

@@ -11,14 +11,15 @@ import numpy as np
 from lssvm.estimators import NARX
 from lssvm.plots.base import Predictor
 from lssvm.plots.rows import preparation_of, support_size
+from lssvm.report import html
 from lssvm.report.columns import columns, data, explained_rows, shapes
 from lssvm.report.comparison import comparison, help_section, suggestions
 from lssvm.report.forecast import NextValues, forecast_sections
-from lssvm.report.markup import Markup, Section, percent, quoted, short, with_notes, write_page
 from lssvm.report.measures import predict_intervals
 from lssvm.report.performance import costs, coverage, errors, lead, mistakes, rankings, summary
 from lssvm.report.refits import Subject, held_out_intervals, read_subject
 from lssvm.report.reproduce import reproduce, time_spent
+from lssvm.report.text import percent, quoted, short
 from lssvm.report.tuning import (
     configurations,
     learning,
@@ -135,7 +136,7 @@ def write_report(
     words, sections = _sections(subject, train, test, seconds, settings or {})
     line = f"{name} · fitted to {rows.n_rows:,} rows of {len(rows.schema.names):,} columns"
     line += "" if tested is None else f" · tested on {tested.n_rows:,} others"
-    write_page(path, title or f"Predicting {short(subject.target, 60)}", line, words, sections)
+    html.write_page(path, title or f"Predicting {short(subject.target, 60)}", line, words, sections)
     return subject.facts | {"notes": list(subject.notes)}
 
 
@@ -162,7 +163,7 @@ def write_forecast(
     subject, words, sections = forecast_sections(*given)
     n, later = len(subject.past), len(subject.test)
     line = f"NARX · fitted to {n:,} values · tested on {later:,} others"
-    write_page(path, title or "Forecasting a series", line, words, sections)
+    html.write_page(path, title or "Forecasting a series", line, words, sections)
     return {
         "task": "forecast",
         "model": "NARX",
@@ -180,7 +181,7 @@ def _sections(
     test: Any,
     seconds: Mapping[str, float] | None,
     settings: Mapping[str, Any],
-) -> tuple[Markup, list[Section]]:
+) -> tuple[html.Markup, list[html.Section]]:
     """Return the first sentences and all sections of the page, in their order."""
     if subject.classification:
         first, metrics = summary(subject, [])
@@ -211,7 +212,7 @@ def _sections(
         time_spent(subject.facts, seconds, tuning_result(subject.model)),
         reproduce(subject, train, test, settings),
     ]
-    listed = with_notes(made, subject.notes, settings, _test_notes(subject))
+    listed = html.with_notes(made, subject.notes, settings, _test_notes(subject))
     return lead(subject, first, advice), listed
 
 

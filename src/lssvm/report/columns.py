@@ -33,22 +33,10 @@ from lssvm.plots.rows import (
     prediction_work,
     table_record,
 )
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    bar_table,
-    more,
-    number,
-    percent,
-    plus_minus,
-    quoted,
-    short,
-    table,
-    tag,
-)
+from lssvm.report import html
 from lssvm.report.measures import Z95, as_columns, log_losses, losses, mean_and_error, row_losses
 from lssvm.report.refits import Subject
-from lssvm.report.svg import colour_class, figure, pictures
+from lssvm.report.text import number, percent, plus_minus, quoted, short
 
 LEAK = 0.98  # accuracy, or R2, of a single column from which on it is suspected
 LEAK_ROWS = 2000
@@ -135,7 +123,7 @@ def leaks(rows: SampledRows, classification: bool) -> dict[str, float]:
     return {name: score for name, score in scores.items() if score >= limit}
 
 
-def data(subject: Subject) -> Section | None:
+def data(subject: Subject) -> html.Section | None:
     """Return the section of the data; None where rows are kernel values."""
     if not subject.has_features:
         return None
@@ -180,30 +168,30 @@ def data(subject: Subject) -> Section | None:
     for fact in facts[:MOST]:
         remark = "predicts the target alone" if fact.name in leaking else fact.suspicion
         share = percent(missing[fact.name]) if fact.missing else ""
-        strong = tag("strong", remark) if remark else ""
+        strong = html.tag("strong", remark) if remark else ""
         lines.append([short(fact.name, 60), fact.kind, fact.values, share, strong])
     kept = [j for j in range(5) if j < 3 or any(line[j] for line in lines[1:])]
     head, *lines = [[line[j] for j in kept] for line in lines]
-    listed = table("Columns of the training rows.", head, lines, class_=None)
+    listed = html.table("Columns of the training rows.", head, lines, class_=None)
     if len(lines) > LONG:
-        listed = more(f"The {len(facts):,} columns", listed)
-    return Section("data", "What it learned from", "Data", words, [_target(subject), listed])
+        listed = html.more(f"The {len(facts):,} columns", listed)
+    return html.Section("data", "What it learned from", "Data", words, [_target(subject), listed])
 
 
-def _target(subject: Subject) -> Markup:
+def _target(subject: Subject) -> html.Markup:
     """Return the rows by class, or the range of the target."""
     if not subject.classification:
         columns = zip(subject.numbers.names, as_columns(subject.train.y).T, strict=True)
         ranges = [f"{short(name, 40)}: {column_facts(name, y).values}" for name, y in columns]
-        return tag("p", "The target lies in these ranges: ", "; ".join(ranges[:LONG]), ".")
+        return html.tag("p", "The target lies in these ranges: ", "; ".join(ranges[:LONG]), ".")
     labels, sizes = np.unique(subject.train.y, return_counts=True)
     rows = [
         (label, float(n), f"{n:,} ({percent(n / sizes.sum())})")
         for label, n in zip(labels, sizes, strict=True)
     ]
-    colours = [colour_class(c) for c in range(len(rows))]
-    made = bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)
-    return made if len(rows) <= LONG else more(f"The {len(rows)} classes", made)
+    colours = [html.colour_class(c) for c in range(len(rows))]
+    made = html.bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)
+    return made if len(rows) <= LONG else html.more(f"The {len(rows)} classes", made)
 
 
 WORK = 1.2e10  # kernel operations that shuffling columns may take
@@ -317,7 +305,7 @@ def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:
     return np.sort(np.argsort(-strength, kind="stable")[:COLUMNS])
 
 
-def columns(subject: Subject) -> Section | None:
+def columns(subject: Subject) -> html.Section | None:
     """Return the section of importance, and of the relevance of features where it was learned."""
     if not subject.has_features or len(subject.train.schema.names) < 2:
         return None
@@ -340,20 +328,20 @@ def columns(subject: Subject) -> Section | None:
             "predictions were tried."
         )
     lines = [
-        (name, float(mean), [number(mean), tag("small", f"{number(a)} to {number(b)}")])
+        (name, float(mean), [number(mean), html.tag("small", f"{number(a)} to {number(b)}")])
         for name, mean, (a, b) in zip(found.names, found.mean, ends, strict=True)
         if a or b  # otherwise the model has dropped it
     ]
     rest = len(lines) - SHOWN
     caption = "Permutation importance: mean rise of the loss with its 95 % interval."
     caption += f" {rest} more columns matter less." if rest > 0 else ""
-    bars = bar_table(caption, ["Column", "", "Loss rises by"], lines[:SHOWN])
-    return Section(
+    bars = html.bar_table(caption, ["Column", "", "Loss rises by"], lines[:SHOWN])
+    return html.Section(
         "columns", "Which columns matter", "Columns", words, [bars, *_relevance(subject)]
     )
 
 
-def _relevance(subject: Subject) -> list[Markup]:
+def _relevance(subject: Subject) -> list[html.Markup]:
     relevance = fitted_attributes(subject.model).get("feature_relevance_")
     if relevance is None:
         return []
@@ -368,7 +356,10 @@ def _relevance(subject: Subject) -> list[Markup]:
     )
     caption = "Relevance: the share of each feature in the distances of the kernel."
     rows = [(name, share, percent(share)) for name, share in display.rows()]
-    return [tag("p", words, class_="why"), bar_table(caption, ["Feature", "", "Share"], rows)]
+    return [
+        html.why(words),
+        html.bar_table(caption, ["Feature", "", "Share"], rows),
+    ]
 
 
 SHAPE_WORK = 6e9  # operations that the charts may take
@@ -380,7 +371,7 @@ LINES = 6  # classes or outputs with a line of their own
 NARROW = 6  # letters of a category under a chart
 
 
-def shapes(subject: Subject) -> Section | None:
+def shapes(subject: Subject) -> html.Section | None:
     """Return the section of partial dependence; None where no column can be varied."""
     if not subject.has_features:
         return None
@@ -402,16 +393,16 @@ def shapes(subject: Subject) -> Section | None:
         "flat line is a column without an effect of its own; a wide band is one that interacts "
         "with others. Some combinations may never occur in reality."
     )
-    body = [pictures(*drawn)]
+    body = [html.pictures(*drawn)]
     warped = [made for grid in grids if (made := _warp(subject, grid)) is not None]
     if warped:
         about = (
             "The model has learned a scale for every place of a column, a warp: where it is "
             "large, small differences of the column matter, and where it is near 0 they do not."
         )
-        body.append(tag("h3", "Where along a column the prediction changes"))
-        body += [tag("p", about, class_="why"), pictures(*warped)]
-    return Section("shapes", "What the leading columns do", "Shapes", words, body)
+        body.append(html.tag("h3", "Where along a column the prediction changes"))
+        body += [html.why(about), html.pictures(*warped)]
+    return html.Section("shapes", "What the leading columns do", "Shapes", words, body)
 
 
 def _lines(subject: Subject, values: FloatArray) -> list[int]:
@@ -435,7 +426,7 @@ def _ticks(grid: Grid) -> Ticks | None:
     return list(zip(grid.places.tolist(), names, strict=True)) if grid.text else None
 
 
-def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any]) -> Markup:
+def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any]) -> html.Markup:
     values, what = partial_dependence(subject.estimator, rows, [grid])  # (g, m, q)
     lines = _lines(subject, values)
     facts[grid.name] = {"values": grid.values, "mean": values.mean(axis=1)[:, lines].tolist()}
@@ -454,10 +445,10 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
     caption = f"{_capital(response)} as “{name}” varies, with all other columns unchanged."
     if grid.text and any(len(str(value)) > NARROW for value in grid.values):
         caption += f" From left: {', '.join(short(value, 20) for value in grid.values)}."
-    return figure(Chart(*axes, y_limits=limits, x_ticks=_ticks(grid)), caption)
+    return html.figure(Chart(*axes, y_limits=limits, x_ticks=_ticks(grid)), caption)
 
 
-def _warp(subject: Subject, grid: Grid) -> Markup | None:
+def _warp(subject: Subject, grid: Grid) -> html.Markup | None:
     """Return the slope of the warp of a model for tables along a column of numbers."""
     record = table_record(subject.model)
     warped = [] if record is None else [m for m in record.used if m.metric.warp is not None]
@@ -480,10 +471,12 @@ def _warp(subject: Subject, grid: Grid) -> Markup | None:
     guide = Line(edges[[0, -1]], [1, 1], "", "text", 0.5, width=1.2, dashed=True)
     axes = f"Warp of {name}", name, "slope of the warp"
     chart = Chart(*axes, [guide, Line(*steps)], y_zero=True)
-    return figure(chart, f"Slope of the warp along “{name}”; dashed: the same scale everywhere.")
+    return html.figure(
+        chart, f"Slope of the warp along “{name}”; dashed: the same scale everywhere."
+    )
 
 
-def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> Markup:
+def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> html.Markup:
     some = rows.some(max(SHAPE_ROWS[0], len(rows) // 3), seed=3)
     values, what = partial_dependence(subject.estimator, some, pair)
     j = _lines(subject, values.reshape(-1, *values.shape[2:]))[0]
@@ -496,7 +489,7 @@ def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> Markup:
     title = f"{response} over {names[0]} and {names[1]}"
     ticks: dict[str, Any] = {"x_ticks": _ticks(pair[0]), "y_ticks": _ticks(pair[1])}
     chart = Chart(title, names[0], names[1], [HeatMap(x, y, **style)], **ticks)
-    return figure(chart, f"{_capital(response)} over “{names[0]}” and “{names[1]}”.")
+    return html.figure(chart, f"{_capital(response)} over “{names[0]}” and “{names[1]}”.")
 
 
 def _capital(text: str) -> str:
@@ -517,7 +510,7 @@ ORDERS = 4
 ROW_COLUMNS = 8  # lines of an explanation
 
 
-def explained_rows(subject: Subject) -> Section | None:
+def explained_rows(subject: Subject) -> html.Section | None:
     """Return the section of explanations; None where the model has none."""
     if not subject.has_features or not isinstance(subject.model, WithExplanations):
         return None
@@ -541,7 +534,7 @@ def explained_rows(subject: Subject) -> Section | None:
     record = table_record(subject.model)
     if subject.classification and record is not None and record.offset.any():
         words += " Scores are log-odds, before they are calibrated to probabilities."
-    return Section("rows", "Why it predicted this", "Rows", words, [pictures(*drawn)])
+    return html.Section("rows", "Why it predicted this", "Rows", words, [html.pictures(*drawn)])
 
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
@@ -577,7 +570,7 @@ def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
     return typical, worst
 
 
-def _explained(subject: Subject, found: Explanation, i: int, row: int, name: str) -> Markup:
+def _explained(subject: Subject, found: Explanation, i: int, row: int, name: str) -> html.Markup:
     """Return what the columns add to the output of a row, for the positive or predicted class."""
     output, sign, colours = 0, 1.0, ("main", "text")
     kind = "training" if subject.test is None else "test"
@@ -589,11 +582,11 @@ def _explained(subject: Subject, found: Explanation, i: int, row: int, name: str
         classes = subject.classes
         decided, label = int(classes.decided[row]), int(classes.labels[row])
         towards, two = decided, len(classes.classes) == 2
-        output, colours = decided, (colour_class(decided), "text")
+        output, colours = decided, (html.colour_class(decided), "text")
         if two:  # scores are those of the second class
             towards = classes.positive
             output, sign = 0, 1.0 if towards else -1.0
-            colours = (colour_class(towards), colour_class(1 - towards))
+            colours = (html.colour_class(towards), html.colour_class(1 - towards))
         sure = ""
         if classes.probability is not None:
             sure = f" (probability {percent(classes.probability[row, decided])})"
@@ -614,4 +607,4 @@ def _explained(subject: Subject, found: Explanation, i: int, row: int, name: str
     )
     caption += f" From {number(base)} to {number(total)}."
     shades = [colours[value < 0] for _, value, _ in lines]
-    return bar_table(caption, ["Column", "", "Adds"], lines, shades, signed=True)
+    return html.bar_table(caption, ["Column", "", "Adds"], lines, shades, signed=True)

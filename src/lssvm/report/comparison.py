@@ -24,19 +24,10 @@ from lssvm._core.errors import LSSVMError
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.plots.base import fitted_attributes
 from lssvm.plots.rows import SampledRows, is_table
-from lssvm.report.markup import (
-    MINUS,
-    Section,
-    bullets,
-    listing,
-    number,
-    percent,
-    quoted,
-    table,
-    tag,
-)
+from lssvm.report import html
 from lssvm.report.measures import Z95, as_columns, losses, mean_and_error
 from lssvm.report.refits import Subject
+from lssvm.report.text import MINUS, listing, number, percent, quoted
 
 ROWS = 5000  # rows that the others are fitted to
 TABLE_ROWS = 1000  # rows that the model for tables is fitted to
@@ -182,7 +173,7 @@ def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
         return None
 
 
-def comparison(subject: Subject) -> Section | None:
+def comparison(subject: Subject) -> html.Section | None:
     """Return the section of other models; None where rows are kernel values."""
     if not subject.has_features:
         return None
@@ -197,7 +188,7 @@ def comparison(subject: Subject) -> Section | None:
         for one in found
     }
     name, quality = type(subject.model).__name__, found[0].quality + found[0].gain
-    this = tag("strong", f"this model ({name})")
+    this = html.tag("strong", f"this model ({name})")
     rows = [[this, percent(quality), "", f"{subject.train.n_rows:,}"]]
     for one in found:
         against = compared_with(one.gain, *one.ends, _points)
@@ -208,8 +199,10 @@ def comparison(subject: Subject) -> Section | None:
     )
     what = "Right" if subject.classification else "Explained variance"
     head = ["Model", what, "Compared with this model", "Fitted to rows"]
-    body = [table(caption, head, rows)]
-    return Section("comparison", "Compared with other models", "Comparison", _words(found), body)
+    body = [html.table(caption, head, rows)]
+    return html.Section(
+        "comparison", "Compared with other models", "Comparison", _words(found), body
+    )
 
 
 def _points(value: float) -> str:
@@ -270,11 +263,11 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
     return lines or ["None of the checks suggests an improvement."]
 
 
-def help_section(facts: dict[str, Any], lines: list[str]) -> Section:
+def help_section(facts: dict[str, Any], lines: list[str]) -> html.Section:
     """Return the section of suggestions, which join the facts."""
     facts["suggestions"] = lines
     words = "Suggestions from the results above, the most important first."
-    return Section("help", "What would help", "What helps", words, [bullets(lines)])
+    return html.Section("help", "What would help", "What helps", words, [html.bullets(lines)])
 
 
 def _data(subject: Subject) -> Iterator[str]:

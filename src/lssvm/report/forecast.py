@@ -22,27 +22,13 @@ from lssvm.plots import ForecastDisplay
 from lssvm.plots.base import fitted_attributes
 from lssvm.plots.charts import Band, Chart, Line, Mark, Rule, Ticks, Whiskers
 from lssvm.plots.rows import parameters_of
+from lssvm.report import html
 from lssvm.report.comparison import compared_with, help_section
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    listing,
-    number,
-    percent,
-    quoted,
-    short,
-    table,
-    tag,
-    tiles,
-    with_notes,
-)
 from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
 from lssvm.report.performance import error_histogram, metrics_table
 from lssvm.report.refits import LearningCurve
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
-from lssvm.report.svg import figure, pictures
+from lssvm.report.text import clean, listing, number, percent, quoted, short
 from lssvm.report.tuning import learning_figure, search_figure, tuning_result
 
 RUNS = 20  # free runs that errors come from
@@ -319,7 +305,7 @@ class NextValues:
     times: Sequence[str] | None = None
     calendar: Calendar | None = None
 
-    def section(self, series: FloatArray) -> Section:
+    def section(self, series: FloatArray) -> html.Section:
         """Return the forecast after the last values of the series, and as a table."""
         steps = np.arange(1, len(self.values) + 1)
         past, ends = series[-(4 * len(steps) + 50) :], np.column_stack([self.lower, self.upper])
@@ -336,8 +322,11 @@ class NextValues:
         values = {"Forecast": self.values, "Lower": self.lower, "Upper": self.upper}
         columns |= {name: list(map(number, each)) for name, each in values.items()}
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
-        body = [figure(chart, caption, alone=True), table("The forecast.", list(columns), rows)]
-        return Section("next", "What comes next", "Next", None, body)
+        body = [
+            html.figure(chart, caption, alone=True),
+            html.table("The forecast.", list(columns), rows),
+        ]
+        return html.Section("next", "What comes next", "Next", None, body)
 
 
 def date_ticks(calendar: Calendar, last: int, first: int, end: int) -> Ticks:
@@ -364,7 +353,7 @@ def forecast_sections(
     settings: Mapping[str, Any],
     seconds: Mapping[str, float] | None = None,
     following: NextValues | None = None,
-) -> tuple[Forecast, Markup, list[Section]]:
+) -> tuple[Forecast, html.Markup, list[html.Section]]:
     """Return the series and its runs, the first sentences and all sections of the page."""
     subject = Forecast.read(model, train, test)
     curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
@@ -384,20 +373,20 @@ def forecast_sections(
         time_spent(subject.facts, seconds, tuning_result(model)),
         _reproduce(subject, settings),
     ]
-    return subject, _lead(subject, advice), with_notes(made, subject.notes, settings)
+    return subject, _lead(subject, advice), html.with_notes(made, subject.notes, settings)
 
 
-def _lead(subject: Forecast, advice: str | None) -> Markup:
+def _lead(subject: Forecast, advice: str | None) -> html.Markup:
     mae = Measure("mae", "", *mean_with_interval(subject.runs.mae), "runs")
     name, other = subject.best_other
     interval = f" (95 % interval {mae.span})" if np.isfinite(mae.low) else ""
     lags = [quoted(lag) for lag in list(subject.facts.get("importance", {}))[:3]]
-    return tag(
+    return html.tag(
         "p",
         "This model forecasts ",
-        tag("strong", f"{subject.horizon:,} steps"),
+        html.tag("strong", f"{subject.horizon:,} steps"),
         " ahead and is off by ",
-        tag("strong", mae.shown),
+        html.tag("strong", mae.shown),
         f" on average{interval} over {subject.evaluated}, where the best other forecast, {name}, "
         f"is off by {number(other)}. It depends most on {listing(lags)}. ",
         advice or "The series is too short to see whether more of it would help.",
@@ -405,7 +394,7 @@ def _lead(subject: Forecast, advice: str | None) -> Markup:
     )
 
 
-def _metrics(subject: Forecast) -> Section:
+def _metrics(subject: Forecast) -> html.Section:
     runs = subject.runs
     variance, ahead = float(np.var(subject.test.values)) or 1.0, f"{subject.horizon} steps ahead"
     rmse = np.sqrt((runs.errors**2).mean(axis=1))
@@ -439,11 +428,15 @@ def _metrics(subject: Forecast) -> Section:
             f"The model is not better than {name}, which is off by {number(other)} on average."
         )
     caption = "Metrics of the free runs; 95 % intervals by Student's t over the runs."
-    body = [tiles(leading), tag("p", words, class_="why"), metrics_table(caption, metrics)]
-    return Section("figures", "How good it is", "Metrics", None, body)
+    body = [
+        html.tiles(leading),
+        html.why(words),
+        metrics_table(caption, metrics),
+    ]
+    return html.Section("figures", "How good it is", "Metrics", None, body)
 
 
-def _pictures(subject: Forecast) -> Section:
+def _pictures(subject: Forecast) -> html.Section:
     runs, h, n = subject.runs, subject.horizon, len(subject.past)
     before = min(n, SHOWN * h)
     future = None if subject.test.inputs is None else subject.test.inputs[:h]
@@ -464,15 +457,15 @@ def _pictures(subject: Forecast) -> Section:
     line = Line(thin, every[thin], "", "text", width=1.0)
     ticks = subject.ticks(0, len(every))
     whole = Chart("The whole series", "time", "value", [line, Rule(n - 0.5, None)], x_ticks=ticks)
-    drawn = pictures(
-        figure(run, f"{title}; the dashed line is where it begins.", height=270),
-        figure(whole, "The whole series; it was tested after the dashed line.", height=270),
+    drawn = html.pictures(
+        html.figure(run, f"{title}; the dashed line is where it begins.", height=270),
+        html.figure(whole, "The whole series; it was tested after the dashed line.", height=270),
     )
     words = "A forecast is fed back as if it were true, step by step, so that errors add up."
-    return Section("forecast", "What it forecasts", "Forecast", words, [drawn])
+    return html.Section("forecast", "What it forecasts", "Forecast", words, [drawn])
 
 
-def _errors(subject: Forecast) -> Section:
+def _errors(subject: Forecast) -> html.Section:
     steps = np.arange(1, subject.horizon + 1)
     curves = {"this model": subject.runs, **subject.others}
     means = {name: np.abs(runs.errors).mean(axis=0) for name, runs in curves.items()}
@@ -484,15 +477,15 @@ def _errors(subject: Forecast) -> Section:
     top = 1.04 * float(np.quantile(np.concatenate(list(means.values())), 0.98))
     what = "mean absolute error"
     chart = Chart(f"{what} by steps ahead", "steps ahead", what, lines, y_limits=(0.0, top))
-    drawn = pictures(
-        figure(chart, "Errors by steps ahead, compared with other forecasts."),
+    drawn = html.pictures(
+        html.figure(chart, "Errors by steps ahead, compared with other forecasts."),
         error_histogram(subject.runs.errors.ravel()),
         _autocorrelation(subject),
     )
-    return Section("errors", "Where it is right and wrong", "Errors", None, [drawn])
+    return html.Section("errors", "Where it is right and wrong", "Errors", None, [drawn])
 
 
-def _autocorrelation(subject: Forecast) -> Markup:
+def _autocorrelation(subject: Forecast) -> html.Markup:
     """Return the autocorrelation of one-step errors: what is left to learn from the past."""
     e = subject.one_step_errors - subject.one_step_errors.mean()
     n, most = len(e), min(40, len(e) // 3)
@@ -514,10 +507,10 @@ def _autocorrelation(subject: Forecast) -> Markup:
             "band of chance. More lags, or inputs, may explain them."
         )
     words = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
-    return figure(chart, words)
+    return html.figure(chart, words)
 
 
-def _intervals(subject: Forecast) -> Section:
+def _intervals(subject: Forecast) -> html.Section:
     rows, facts = [], {}
     for each in interval_runs(subject.tested, subject.past, subject.test, subject.runs):
         inside, width = each.inside, float(each.width.mean())
@@ -538,13 +531,13 @@ def _intervals(subject: Forecast) -> Section:
         "Intervals come from simulated runs whose noise is that of similar rows, scaled so that "
         "their coverage is right on segments the model has not seen."
     )
-    body = [table(caption, head, rows)]
-    return Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
+    body = [html.table(caption, head, rows)]
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
 
 
-def _comparison(subject: Forecast) -> Section:
+def _comparison(subject: Forecast) -> html.Section:
     mae, facts = subject.runs.mae, dict[str, dict[str, Any]]()
-    rows: list[list[Any]] = [[tag("strong", "this model"), number(mae.mean()), ""]]
+    rows: list[list[Any]] = [[html.tag("strong", "this model"), number(mae.mean()), ""]]
     for name, runs in subject.others.items():
         gain, low, high = mean_with_interval(runs.mae - mae)
         rows.append([name, number(runs.mae.mean()), compared_with(gain, low, high, number)])
@@ -556,11 +549,11 @@ def _comparison(subject: Forecast) -> Section:
         words = f"Better on average over the same runs: {', '.join(better)}."
     head = ["Forecast", "Mean absolute error", "Compared with this model"]
     caption = "Simple rules and a linear model of the same lags, from the same origins."
-    body = [table(caption, head, rows)]
-    return Section("comparison", "Compared with other forecasts", "Comparison", words, body)
+    body = [html.table(caption, head, rows)]
+    return html.Section("comparison", "Compared with other forecasts", "Comparison", words, body)
 
 
-def _data(subject: Forecast) -> Section:
+def _data(subject: Forecast) -> html.Section:
     y, inputs = subject.past.values, subject.past.inputs
     n = len(y)
     season = series.find_season(y) or 1
@@ -585,11 +578,11 @@ def _data(subject: Forecast) -> Section:
             f"past values: try lags={season} or more."
         )
     lines = [list(item) for item in rows.items()]
-    body = [table("The training series.", ["Property", "Value"], lines, class_=None)]
-    return Section("data", "What it learned from", "Data", None, body)
+    body = [html.table("The training series.", ["Property", "Value"], lines, class_=None)]
+    return html.Section("data", "What it learned from", "Data", None, body)
 
 
-def _lags(subject: Forecast) -> Section:
+def _lags(subject: Forecast) -> html.Section:
     some = subject.test.at(slice(0, 60))
     options = {"n_background": 20, "n_permutations": 4, **subject.history}
     found = subject.tested.explain(some.values, some.inputs, **options)
@@ -604,11 +597,11 @@ def _lags(subject: Forecast) -> Section:
     )
     rest = len(order) - LAGS
     caption = "Mean size of what each adds." + (f" {rest} more add less." if rest > 0 else "")
-    body = [bar_table(caption, ["Past value", "", "Adds"], rows)]
-    return Section("columns", "Which past values matter", "Lags", words, body)
+    body = [html.bar_table(caption, ["Past value", "", "Adds"], rows)]
+    return html.Section("columns", "Which past values matter", "Lags", words, body)
 
 
-def _tuning(subject: Forecast) -> Section | None:
+def _tuning(subject: Forecast) -> html.Section | None:
     results = fitted_attributes(subject.model).get("cv_results_")
     inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
@@ -624,10 +617,10 @@ def _tuning(subject: Forecast) -> Section | None:
         "one-step": "cross-validation of one-step errors",
     }[subject.model.validation]
     words = f"{len(results['mean_test_score']):,} settings were tried, by {how}."
-    return Section("tuning", "How it was tuned", "Tuning", words, [search_figure(results)])
+    return html.Section("tuning", "How it was tuned", "Tuning", words, [search_figure(results)])
 
 
-def _learning(subject: Forecast, curve: LearningCurve, advice: str | None) -> Section:
+def _learning(subject: Forecast, curve: LearningCurve, advice: str | None) -> html.Section:
     facts = {"values": curve.sizes.tolist(), "error": curve.error.tolist()}
     subject.facts["learning_curve"] = facts
     caption = (
@@ -635,10 +628,10 @@ def _learning(subject: Forecast, curve: LearningCurve, advice: str | None) -> Se
         "run through the tested part; the band is a 95 % interval over the runs."
     )
     body = [learning_figure(curve, "values of the past", "mean absolute error", caption)]
-    return Section("learning", "Would a longer past help?", "Learning", advice, body)
+    return html.Section("learning", "Would a longer past help?", "Learning", advice, body)
 
 
-def _help(subject: Forecast, advice: str | None) -> Section:
+def _help(subject: Forecast, advice: str | None) -> html.Section:
     lines, model, facts = [], subject.model, subject.facts["data"]
     name, other = subject.best_other
     if float(subject.runs.mae.mean()) >= other:
@@ -661,7 +654,7 @@ def _help(subject: Forecast, advice: str | None) -> Section:
     return help_section(subject.facts, lines + ([] if advice is None else [advice]))
 
 
-def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
+def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> html.Section:
     model = subject.model
     params, defaults = model.get_params(deep=False), NARX().get_params(deep=False)
     given = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
@@ -669,13 +662,13 @@ def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
     lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(given)}).fit(y{inputs})"
     shown = {k: short(v, 200) for k, v in settings.items() if k not in SPECIAL}
     subject.facts |= {"versions": versions(), "settings": shown}
-    body: list[Any] = [tag("h3", "In Python"), code_block(clean(lines))]
+    body: list[Any] = [html.tag("h3", "In Python"), code_block(clean(lines))]
     if settings.get("command") is not None:
         command = settings["command"]
         text = command if isinstance(command, str) else " ".join(map(str, command))
-        body += [tag("h3", "On the command line"), code_block(clean(text))]
+        body += [html.tag("h3", "On the command line"), code_block(clean(text))]
     chosen = {f"{k}_": number(v) for k, v in subject.facts["parameters"].items()}
     every = {k: clean(" ".join(repr(v).split()))[:200] for k, v in params.items()} | chosen
     body.append(listed("Parameters of NARX.", "Parameter", every))
     body.append(listed("Versions.", "Package", {**versions(), **shown}))
-    return Section("reproduce", "Reproduce", "Reproduce", None, body)
+    return html.Section("reproduce", "Reproduce", "Reproduce", None, body)

@@ -30,7 +30,7 @@ from lssvm.plots.base import (
     nameless_rows,
 )
 from lssvm.plots.rows import SampledRows, classifies, slow_to_calibrate, support_size
-from lssvm.report.markup import UNKNOWN, number, percent, short
+from lssvm.report.text import UNKNOWN, number, percent, short
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage

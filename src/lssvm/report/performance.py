@@ -11,20 +11,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray
 from lssvm.plots.charts import Bars, Chart, Colour, Line, Mark, Points, Rule, Whiskers
 from lssvm.plots.rows import basis, n_prototypes, parameters_of, support_size, table_record
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    listing,
-    more,
-    number,
-    percent,
-    quoted,
-    short,
-    table,
-    tag,
-    tiles,
-)
+from lssvm.report import html
 from lssvm.report.measures import (
     Z95,
     ClassPredictions,
@@ -43,25 +30,25 @@ from lssvm.report.measures import (
     row_shares,
 )
 from lssvm.report.refits import Subject, copy_size
-from lssvm.report.svg import figure, pictures
+from lssvm.report.text import UNKNOWN, listing, number, percent, quoted, short
 
 FEW = 200  # test rows below which intervals are wide
 TILES = ("accuracy", "balanced_accuracy", "roc_auc", "f1")
 GUIDE: dict[str, Any] = {"colour": "text", "opacity": 0.5, "dashed": True, "width": 1.2}
 
 
-def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], Section]:
+def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], html.Section]:
     """Return the first sentence of the page and the section of metrics."""
     if subject.classification:
         first, leading, listed = _classes(subject)
     else:
         first, leading, listed = _numbers(subject, intervals)
-    about = tag("p", _explained(subject), class_="why")
+    about = html.why(_explained(subject))
     body = [_tiles(subject, leading) if leading else None, about, listed]
-    return first, Section("figures", "How good it is", "Metrics", None, body)
+    return first, html.Section("figures", "How good it is", "Metrics", None, body)
 
 
-def lead(subject: Subject, first: list[Any], advice: str | None) -> Markup:
+def lead(subject: Subject, first: list[Any], advice: str | None) -> html.Markup:
     """Return the sentences at the top: how good, by which columns, and what would help.
 
     Parameters
@@ -83,19 +70,19 @@ def lead(subject: Subject, first: list[Any], advice: str | None) -> Markup:
             f"But {quoted(leaking[0], 30)} alone predicts the target, which looks like a leak: "
             "check that before anything else."
         )
-    return tag("p", *first, second, " ", third, class_="lead")
+    return html.tag("p", *first, second, " ", third, class_="lead")
 
 
-def _classes(subject: Subject) -> tuple[list[Any], list[Measure], Markup]:
+def _classes(subject: Subject) -> tuple[list[Any], list[Measure], html.Markup]:
     found = subject.classes
     measures = [m for m in class_measures(found) if np.isfinite(m.value)]
     accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
     name = quoted(found.classes[usual], 30)
     first = [
         "This model predicts the ",
-        tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
+        html.tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
         " and is right for ",
-        tag("strong", accuracy.shown),
+        html.tag("strong", accuracy.shown),
         f" of {subject.evaluated} (95 % interval {accuracy.span}); always predicting {name}, the "
         f"most frequent class, is right for {percent(baseline)}.",
     ]
@@ -124,7 +111,7 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Measure], Markup]:
 
 def _numbers(
     subject: Subject, intervals: list[Intervals]
-) -> tuple[list[Any], list[Measure], Markup]:
+) -> tuple[list[Any], list[Measure], html.Markup]:
     found = subject.numbers
     k, mean = found.Y.shape[1], partial(np.average, axis=0, weights=found.weight)
     each = [number_measures(found, j) for j in range(k)]
@@ -137,25 +124,25 @@ def _numbers(
         own |= {f"{m.key}_95": m.fact for m in inside}
     r2 = [m for measures in each for m in measures if m.key == "r2" and np.isfinite(m.value)]
     average = float(np.mean([m.value for m in r2])) if r2 else np.nan
-    explained = ["explains ", tag("strong", percent(max(average, 0.0))), " of the variance"]
+    explained = ["explains ", html.tag("strong", percent(max(average, 0.0))), " of the variance"]
     if k > 1:
-        numbers = tag("strong", f"{k} numbers at once")
+        numbers = html.tag("strong", f"{k} numbers at once")
         first = ["This model predicts ", numbers, " and on average over them ", *explained]
         subject.facts["metrics"] = {"r2": {"value": average}}
         subject.facts["outputs"] = dict(zip(found.names, facts, strict=True))
         rows = [
-            [short(name, 40), *[[m.shown, tag("small", m.span)] for m in measures]]
+            [short(name, 40), *[[m.shown, html.tag("small", m.span)] for m in measures]]
             for name, measures in zip(found.names, each, strict=True)
         ]
         caption = "Metrics of every output; 95 % intervals by jackknife over rows."
-        listed = table(caption, ["Output", *[m.name for m in each[0]]], rows)
+        listed = html.table(caption, ["Output", *[m.name for m in each[0]]], rows)
         return [*first, f" of {subject.evaluated}."], [], listed
     mae = next(m for m in each[0] if m.key == "mae")
     first = [
         "This model predicts ",
-        tag("strong", short(subject.target, 40)),
+        html.tag("strong", short(subject.target, 40)),
         ", is off by ",
-        tag("strong", mae.shown),
+        html.tag("strong", mae.shown),
         f" on average (95 % interval {mae.span}) on {subject.evaluated}, and ",
         *explained,
         f"; always predicting the mean is off by {number(base[0])}.",
@@ -171,14 +158,14 @@ def _numbers(
     return first, leading, metrics_table(caption, each[0])
 
 
-def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
+def _tiles(subject: Subject, measures: list[Measure]) -> html.Markup:
     kept, record = basis(subject.model), table_record(subject.model)
     what = "Support vectors" if kept is None else kept[0].capitalize()
     size, rows = f"{support_size(subject.model):,}", f"of {subject.train.n_rows:,} rows"
     if record is not None:
         what, size = "Configurations", f"{len(record.in_parts):,}"
         rows = f"of {record.n_tried:,} that were tried"
-    return tiles([*((m.name, m.shown, m.span) for m in measures), (what, size, rows)])
+    return html.tiles([*((m.name, m.shown, m.span) for m in measures), (what, size, rows)])
 
 
 def _explained(subject: Subject) -> str:
@@ -222,10 +209,10 @@ def _explained(subject: Subject) -> str:
     )
 
 
-def metrics_table(caption: str, measures: list[Measure]) -> Markup:
+def metrics_table(caption: str, measures: list[Measure]) -> html.Markup:
     """Return the table of metrics with their intervals."""
-    rows = ([[m.name, tag("small", m.meaning)], m.shown, m.span] for m in measures)
-    return table(caption, ["Metric", "Value", "95 % interval"], rows)
+    rows = ([[m.name, html.tag("small", m.meaning)], m.shown, m.span] for m in measures)
+    return html.table(caption, ["Metric", "Value", "95 % interval"], rows)
 
 
 SMALL = 8  # classes from which on the table of confusions is set smaller
@@ -233,7 +220,7 @@ CURVES = 6  # classes whose curves are named; more are drawn thin
 MISTAKES = 8
 
 
-def mistakes(subject: Subject) -> Section:
+def mistakes(subject: Subject) -> html.Section:
     """Return the section of the confusion matrix."""
     counts, names = confusion(subject.classes), [str(label) for label in subject.classes.classes]
     subject.facts |= {"classes": names, "confusion_matrix": counts.tolist()}
@@ -249,11 +236,13 @@ def mistakes(subject: Subject) -> Section:
         "larger the share of the line; the diagonal is right."
     )
     matrix, tables = _matrix(counts, names), [_pairs(counts, names), _by_class(subject)]
-    body = [matrix, pictures(*tables)] if len(names) > SMALL else [pictures(matrix, *tables)]
-    return Section("classes", "Where it is right and wrong", "Mistakes", words, body)
+    body = (
+        [matrix, html.pictures(*tables)] if len(names) > SMALL else [html.pictures(matrix, *tables)]
+    )
+    return html.Section("classes", "Where it is right and wrong", "Mistakes", words, body)
 
 
-def _matrix(counts: FloatArray, names: list[str]) -> Markup:
+def _matrix(counts: FloatArray, names: list[str]) -> html.Markup:
     small = len(names) > SMALL
     length = 6 if small else 16
     rows = []
@@ -261,23 +250,23 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
         line: list[Any] = [short(name, length + 8)]
         for j, value in enumerate(counts[i]):
             share, amount = float(value / max(counts[i].sum(), 1e-300)), _amount(value)
-            words: Any = [amount, tag("small", percent(share, 0))]
+            words: Any = [amount, html.tag("small", percent(share, 0))]
             if small:
                 words = amount if value else ""
             title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {amount}"
             colour = "main" if i == j else "wrong"
-            line.append(tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
+            line.append(html.tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
     title = "Confusion matrix: rows of each class by the class that was predicted."
     head = ["true \\ predicted", *[short(name, length) for name in names]]
-    return table(title, head, rows, class_="confusion small" if small else "confusion")
+    return html.table(title, head, rows, class_="confusion small" if small else "confusion")
 
 
 def _amount(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else number(value)
 
 
-def _pairs(counts: FloatArray, names: list[str]) -> Markup | None:
+def _pairs(counts: FloatArray, names: list[str]) -> html.Markup | None:
     """Return the most frequent mistakes, where there are more than two classes."""
     off = counts - np.diag(np.diag(counts))
     largest = np.argsort(-off, axis=None, kind="stable")[:MISTAKES]
@@ -292,10 +281,10 @@ def _pairs(counts: FloatArray, names: list[str]) -> Markup | None:
         ]
         for i, j in pairs
     ]
-    return table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
+    return html.table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
 
 
-def _by_class(subject: Subject) -> Markup:
+def _by_class(subject: Subject) -> html.Markup:
     rows, facts = [], {}
     for c, entry in enumerate(class_table(subject.classes)):
         name, (low, high) = str(entry.pop("class")), entry["recall_interval"]
@@ -306,7 +295,7 @@ def _by_class(subject: Subject) -> Markup:
             for key in ("recall", "precision", "roc_auc")
         )
         span = f"{percent(low, 0)} to {percent(high, 0)}" if entry["rows"] else UNKNOWN
-        values = [[percent(recall), tag("small", span)], percent(precision), number(auc)]
+        values = [[percent(recall), html.tag("small", span)], percent(precision), number(auc)]
         rows.append([short(name, 40), _amount(entry["rows"]), *values])
     subject.facts["per_class"] = facts
     caption = (
@@ -314,11 +303,11 @@ def _by_class(subject: Subject) -> Markup:
         "precision the share of right ones among those predicted as it, AUC the area under the "
         "ROC curve against the others."
     )
-    made = table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
-    return made if len(rows) <= SMALL else more("By class", made)
+    made = html.table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
+    return made if len(rows) <= SMALL else html.more("By class", made)
 
 
-def rankings(subject: Subject) -> Section | None:
+def rankings(subject: Subject) -> html.Section | None:
     """Return the section of ROC, precision-recall and calibration curves."""
     found = subject.classes
     if found.ranking is None:
@@ -328,8 +317,10 @@ def rankings(subject: Subject) -> Section | None:
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
         "that are calibrated agree with observed frequencies."
     )
-    body = [pictures(*drawn)]
-    return Section("scores", "Scores and probabilities", "Scores", words, body) if drawn else None
+    body = [html.pictures(*drawn)]
+    return (
+        html.Section("scores", "Scores and probabilities", "Scores", words, body) if drawn else None
+    )
 
 
 def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
@@ -338,7 +329,7 @@ def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
     return Chart(f"{title}: {y} against {x}", x, y, marks, x_limits=ends, y_limits=ends)
 
 
-def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
+def _ranking_pictures(found: ClassPredictions) -> list[html.Markup]:
     two = len(found.classes) == 2
     columns = [found.positive] if two else range(len(found.classes))
     curves = {c: made for c in columns if (made := ranking_curves(found, c)) is not None}
@@ -364,7 +355,7 @@ def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
         _shares("ROC curve", "false positive rate", "true positive rate", roc),
         _shares("Precision-recall curve", "recall", "precision", precision),
     )
-    return [figure(chart, words) for chart, words in zip(charts, captions, strict=True)]
+    return [html.figure(chart, words) for chart, words in zip(charts, captions, strict=True)]
 
 
 def _class_curves(found: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
@@ -392,7 +383,7 @@ def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, Fl
     return x[keep], y[keep]
 
 
-def _probability_pictures(subject: Subject) -> list[Markup]:
+def _probability_pictures(subject: Subject) -> list[html.Markup]:
     found = subject.classes
     if found.probability is None:
         return []
@@ -435,7 +426,7 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
     ]
     often = Chart(title, across, "rows", bars, y_zero=True)
     curve = _shares("Calibration curve", across, "observed frequency", marks)
-    return [figure(curve, caption), figure(often, f"{title}, {by}.")]
+    return [html.figure(curve, caption), html.figure(often, f"{title}, {by}.")]
 
 
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # cost of a miss over that of a false alarm
@@ -504,7 +495,7 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     return Thresholds(grid, alarms[:-1], misses[:-1], default, float(truth @ weight))
 
 
-def costs(subject: Subject) -> Section | None:
+def costs(subject: Subject) -> html.Section | None:
     """Return the section of costs over thresholds; None where there is nothing to choose."""
     made = thresholds(subject.classes)
     if made is None:
@@ -546,12 +537,14 @@ def costs(subject: Subject) -> Section | None:
         "of the table with your cost of a miss; it has the best threshold. Thresholds were "
         "chosen on the rows that costs are measured on, so these are slightly too good."
     )
-    drawn = pictures(figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis))
-    body = [drawn, table(caption, head, rows)]
-    return Section("costs", "What a threshold costs", "Costs", words, body)
+    drawn = html.pictures(
+        html.figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis)
+    )
+    body = [drawn, html.table(caption, head, rows)]
+    return html.Section("costs", "What a threshold costs", "Costs", words, body)
 
 
-def _cost_curves(made: Thresholds, axis: str) -> Markup:
+def _cost_curves(made: Thresholds, axis: str) -> html.Markup:
     marks: list[Mark] = []
     for ratio, colour in zip(DRAWN, ("q0", "q2", "q4"), strict=True):
         cost, best = made.cost(ratio), made.best(ratio)
@@ -561,7 +554,7 @@ def _cost_curves(made: Thresholds, axis: str) -> Markup:
     ends = (0.0, 1.04 * min(largest, 2.5 * float(made.cost(1.0).max())))
     title = f"Cost of a row against the {axis}"
     chart = Chart(title, axis, "cost of a row", marks, y_limits=ends)
-    return figure(chart, "Cost of a row; the points are the smallest ones.")
+    return html.figure(chart, "Cost of a row; the points are the smallest ones.")
 
 
 def _ratio(ratio: float) -> str:
@@ -574,7 +567,7 @@ DOTS = 2000
 OUTPUTS = 6  # outputs that are drawn
 
 
-def errors(subject: Subject) -> Section:
+def errors(subject: Subject) -> html.Section:
     """Return the section of predicted against true values and residuals."""
     found = subject.numbers
     n, k = found.Y.shape
@@ -589,16 +582,18 @@ def errors(subject: Subject) -> Section:
         ends = (low - edge, high + edge)
         marks = [Points(y, f, size=5.0, opacity=0.4), Line(ends, ends, **GUIDE)]
         axes: dict[str, Any] = {"x_limits": ends, "y_limits": ends}
-        drawn.append(figure(Chart(title, "true", "predicted", marks, **axes), f"{title}."))
+        drawn.append(html.figure(Chart(title, "true", "predicted", marks, **axes), f"{title}."))
         if k == 1:
             drawn += [_residuals(y, f), error_histogram(found.Y[:, 0] - found.predicted[:, 0])]
     words = "Points on the dashed line are predicted exactly."
     words += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
     words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
-    return Section("errors", "Where it is right and wrong", "Errors", words, [pictures(*drawn)])
+    return html.Section(
+        "errors", "Where it is right and wrong", "Errors", words, [html.pictures(*drawn)]
+    )
 
 
-def _residuals(y: FloatArray, f: FloatArray) -> Markup:
+def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
     marks: list[Mark] = [Points(f, y - f, size=5.0, opacity=0.4), Rule(None, 0.0)]
     edges = np.unique(np.quantile(f, np.linspace(0, 1, 9)))
     if len(edges) > 3 and len(f) >= 80:
@@ -608,10 +603,12 @@ def _residuals(y: FloatArray, f: FloatArray) -> Markup:
         marks.append(Line(x, middle, "median of an eighth of the rows", "text", width=2.6))
     title = "Errors against predicted values"
     chart = Chart(title, "predicted", "true minus predicted", marks)
-    return figure(chart, "Errors against predictions: a bend would be something still to learn.")
+    return html.figure(
+        chart, "Errors against predictions: a bend would be something still to learn."
+    )
 
 
-def error_histogram(error: FloatArray) -> Markup:
+def error_histogram(error: FloatArray) -> html.Markup:
     """Return how errors are distributed, compared with the normal curve of the same spread."""
     low, high = np.quantile(error, [0.005, 0.995])
     if not high > low:
@@ -629,10 +626,10 @@ def error_histogram(error: FloatArray) -> Markup:
     caption = f"{title} (median {number(np.median(error))})."
     if error.min() < low or error.max() > high:
         caption += " The outermost bars also hold what lies beyond them."
-    return figure(Chart(title, "true minus predicted", "rows", marks, y_zero=True), caption)
+    return html.figure(Chart(title, "true minus predicted", "rows", marks, y_zero=True), caption)
 
 
-def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
+def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | None:
     """Return the section of prediction intervals."""
     if not intervals:
         return None
@@ -674,6 +671,6 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         "of new rows; narrower is better at the same coverage."
     )
     head = ["Nominal", "Inside", "95 % interval", "Mean width"]
-    listed = table("Coverage and width of the prediction intervals.", head, rows)
-    body = [figure(chart, caption, alone=True), listed]
-    return Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
+    listed = html.table("Coverage and width of the prediction intervals.", head, rows)
+    body = [html.figure(chart, caption, alone=True), listed]
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)

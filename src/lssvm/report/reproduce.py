@@ -29,18 +29,9 @@ from lssvm.plots.rows import (
     parameters_of,
     preparation_of,
 )
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    duration,
-    more,
-    number,
-    table,
-    tag,
-)
+from lssvm.report import html
 from lssvm.report.refits import Subject
+from lssvm.report.text import clean, duration, number
 from lssvm.tuning.search import TuningResult
 
 SPECIAL = ("command", "python", "warnings", "notes")
@@ -90,7 +81,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> Section:
+def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> html.Section:
     """Return the section of settings, versions, columns and commands.
 
     Parameters
@@ -116,25 +107,25 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
         "parameters_given": {k: _text(v) for k, v in given.items()},
         "python": code,
     }
-    body: list[Any] = [tag("h3", "In Python"), code_block(code)]
+    body: list[Any] = [html.tag("h3", "In Python"), code_block(code)]
     command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
-        body += [tag("h3", "On the command line"), code_block(command)]
+        body += [html.tag("h3", "On the command line"), code_block(command)]
         subject.facts["command"] = command
-    body += [tag("h3", "Chosen parameters"), _chosen(subject)]
+    body += [html.tag("h3", "Chosen parameters"), _chosen(subject)]
     if shown:
         body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
     title = f"All parameters of {type(model).__name__}."
-    body.append(more("All parameters", listed(title, "Parameter", every)))
+    body.append(html.more("All parameters", listed(title, "Parameter", every)))
     used = versions() | {"SHA-256 of the schema": digest}
-    body.append(more("Versions", listed("Versions.", "Package", used)))
-    return Section("reproduce", "Reproduce", "Reproduce", None, body)
+    body.append(html.more("Versions", listed("Versions.", "Package", used)))
+    return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
 
 
 def time_spent(
     facts: dict[str, Any], seconds: Mapping[str, float] | None, search: TuningResult | None
-) -> Section | None:
+) -> html.Section | None:
     """Return the section of the time, and note it; None where it was not measured."""
     stages = {str(name): float(value) for name, value in (seconds or {}).items()}
     if not stages and search is not None and search.seconds > 0:
@@ -144,19 +135,19 @@ def time_spent(
     facts["seconds"] = stages
     rows = [(name, spent, duration(spent)) for name, spent in stages.items()]
     whole = f"Time spent, {duration(sum(stages.values()))} in all."
-    body = [bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]
-    return Section("time", "Time spent", "Time", None, body)
+    body = [html.bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]
+    return html.Section("time", "Time spent", "Time", None, body)
 
 
-def listed(caption: str, what: str, values: Mapping[str, str]) -> Markup:
+def listed(caption: str, what: str, values: Mapping[str, str]) -> html.Markup:
     """Return a table of names and values."""
-    rows = [[name, tag("code", value)] for name, value in values.items()]
-    return table(caption, [what, "Value"], rows, class_=None)
+    rows = [[name, html.tag("code", value)] for name, value in values.items()]
+    return html.table(caption, [what, "Value"], rows, class_=None)
 
 
-def code_block(text: str) -> Markup:
+def code_block(text: str) -> html.Markup:
     """Return lines of code."""
-    return tag("pre", tag("code", text), tabindex="0")
+    return html.tag("pre", html.tag("code", text), tabindex="0")
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -288,16 +279,16 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
     return clean(shlex.join(words))
 
 
-def _chosen(subject: Subject) -> Markup:
+def _chosen(subject: Subject) -> html.Markup:
     rows = []
     for name, value in parameters_of(subject.model).items():
         said = value if isinstance(value, str) else _text(value)
         if np.ndim(value) > 0:
             said = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
-        rows.append([f"{name}_", tag("code", said), MEANINGS[name]])
+        rows.append([f"{name}_", html.tag("code", said), MEANINGS[name]])
     if is_table(subject.model):
-        return tag("pre", tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
+        return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))
-    rows.append(["kernel", tag("code", kernel), "similarity of rows"])
+    rows.append(["kernel", html.tag("code", kernel), "similarity of rows"])
     title = f"What {type(subject.model).__name__} ended with."
-    return table(title, ["Parameter", "Value", "What it is"], rows, class_=None)
+    return html.table(title, ["Parameter", "Value", "What it is"], rows, class_=None)

@@ -23,24 +23,14 @@ from lssvm.plots.rows import (
     table_record,
 )
 from lssvm.plots.tuning import KEYS, as_shown
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    duration,
-    number,
-    percent,
-    short,
-    table,
-    tag,
-)
+from lssvm.report import html
 from lssvm.report.measures import as_columns
 from lssvm.report.refits import LearningCurve, Subject, learning_curve
-from lssvm.report.svg import figure
+from lssvm.report.text import UNKNOWN, duration, number, percent, short
 from lssvm.tuning.search import TuningResult
 
 
-def tuning(subject: Subject) -> Section | None:
+def tuning(subject: Subject) -> html.Section | None:
     """Return the section of the tuning; None where nothing was tuned."""
     subject.facts["parameters"] = {
         name: value if isinstance(value, int) else np.asarray(value, dtype=float).tolist()
@@ -56,11 +46,11 @@ def tuning(subject: Subject) -> Section | None:
     if isinstance(results, list):
         words = f"Each of the {len(results)} binary problems was tuned separately, with its own C "
         words += "and gamma."
-        return Section("tuning", "How it was tuned", "Tuning", words)
+        return html.Section("tuning", "How it was tuned", "Tuning", words)
     if set(KEYS) <= set(results):
         _note_edges(subject, TuningSurfaceDisplay(results))
     body = [search_figure(results), _sizes(subject)]
-    return Section("tuning", "How it was tuned", "Tuning", _words(subject), body)
+    return html.Section("tuning", "How it was tuned", "Tuning", _words(subject), body)
 
 
 def tuning_result(model: Estimator) -> TuningResult | None:
@@ -69,7 +59,7 @@ def tuning_result(model: Estimator) -> TuningResult | None:
     return found if isinstance(found, TuningResult) else None
 
 
-def search_figure(results: dict[str, Any]) -> Markup | None:
+def search_figure(results: dict[str, Any]) -> html.Markup | None:
     """Return the scores of a search over C and gamma, or along one of them."""
     if not set(KEYS) <= set(results):  # leave-one-out along C
         C, scores = (np.asarray(results.get(key, ())) for key in ("param_C", "mean_test_score"))
@@ -80,7 +70,9 @@ def search_figure(results: dict[str, Any]) -> Markup | None:
         marks = [Line(C[order], values[order]), Star(C[best], values[best], "chosen", "text")]
         title = f"Leave-one-out {what} against C"
         chart = Chart(title, "C", what, marks, x_log=True)
-        return figure(chart, f"{title}. Chosen: C = {number(C[best])}.", height=270, alone=True)
+        return html.figure(
+            chart, f"{title}. Chosen: C = {number(C[best])}.", height=270, alone=True
+        )
     display = TuningSurfaceDisplay(results)
     if not display.tuned:
         return None
@@ -88,7 +80,7 @@ def search_figure(results: dict[str, Any]) -> Markup | None:
     chosen = [f"{name} = {number(vars(display)[name][best])}" for name in display.tuned]
     ends = f"from {number(values.min())} to {number(values.max())}"
     caption = f"{chart.title}, {ends}. Chosen: {', '.join(chosen)}."
-    return figure(chart, caption, alone=True)
+    return html.figure(chart, caption, alone=True)
 
 
 def _note_edges(subject: Subject, display: TuningSurfaceDisplay) -> None:
@@ -128,7 +120,7 @@ def _words(subject: Subject) -> str:
     return f"{words}The {what} of the chosen one on held-out rows is {number(loss)}."
 
 
-def _sizes(subject: Subject) -> Markup | None:
+def _sizes(subject: Subject) -> html.Markup | None:
     """Return the table of numbers of prototypes, where these were tuned."""
     found = fitted_attributes(subject.model).get("size_results_")
     if not found:
@@ -138,10 +130,10 @@ def _sizes(subject: Subject) -> Markup | None:
     rows = [[f"{m:,}", number(v), number(d)] for m, v, d in lines]
     head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
     chosen = parameters_of(subject.model)["n_prototypes"]
-    return table(f"How many prototypes? {chosen:,} were chosen.", head, rows)
+    return html.table(f"How many prototypes? {chosen:,} were chosen.", head, rows)
 
 
-def configurations(subject: Subject) -> Section | None:
+def configurations(subject: Subject) -> html.Section | None:
     """Return the section of the configurations of a model for tables; None for other models."""
     record, tried = (
         table_record(subject.model),
@@ -171,11 +163,11 @@ def configurations(subject: Subject) -> Section | None:
     )
     caption = "Configurations, with the explained variance of held-out rows."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
-    body = [table(caption, head, rows)]
-    return Section("configurations", "What was tried", "Configurations", words, body)
+    body = [html.table(caption, head, rows)]
+    return html.Section("configurations", "What was tried", "Configurations", words, body)
 
 
-def learning(subject: Subject) -> Section | None:
+def learning(subject: Subject) -> html.Section | None:
     """Return the section of the learning curve; None where there are too few rows."""
     curve = None
     if subject.has_features:
@@ -197,10 +189,10 @@ def learning(subject: Subject) -> Section | None:
         "std_error": curve.spread.tolist(),
     }
     body = [learning_figure(curve, "training rows", what, caption)]
-    return Section("learning", "Would more rows help?", "Learning", curve.verdict(), body)
+    return html.Section("learning", "Would more rows help?", "Learning", curve.verdict(), body)
 
 
-def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) -> Markup:
+def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) -> html.Markup:
     """Return a learning curve with its band; sizes whose names would overlap have no tick."""
     sizes, ticks = curve.sizes, list[tuple[float, str]]()
     span = float(np.log(sizes[-1] / sizes[0]))
@@ -214,7 +206,7 @@ def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) 
     ]
     title = f"{what} against {across}"
     chart = Chart(title, across, what, marks, x_log=True, x_ticks=ticks)
-    return figure(chart, caption, height=270, alone=True)
+    return html.figure(chart, caption, height=270, alone=True)
 
 
 ROWS = 2000
@@ -222,7 +214,7 @@ PROTOTYPES = 1000
 PARTS = 5  # steps of colour for a target
 
 
-def prototypes(subject: Subject) -> Section | None:
+def prototypes(subject: Subject) -> html.Section | None:
     """Return the section of the prototypes; None where all rows are, or none."""
     kept = basis(subject.model)
     if kept is None or not subject.has_features or kept[1].shape[1] < 2:
@@ -259,8 +251,8 @@ def prototypes(subject: Subject) -> Section | None:
     )
     plane = ", projected to the plane in which the rows vary most" if len(names) > 2 else ""
     caption = f"Training rows (pale) and {what} (ringed){plane}."
-    body = [figure(display.chart(), caption, height=340, alone=True)]
-    return Section("prototypes", f"Where the {what} lie", what.capitalize(), words, body)
+    body = [html.figure(display.chart(), caption, height=340, alone=True)]
+    return html.Section("prototypes", f"Where the {what} lie", what.capitalize(), words, body)
 
 
 def _groups(subject: Subject, target: Any) -> tuple[IntArray, Any]:
@@ -291,16 +283,16 @@ MEASURED = 1000  # rows that greedy models of every size are measured on
 STEPS = 14
 
 
-def sizes(subject: Subject) -> Section | None:
+def sizes(subject: Subject) -> html.Section | None:
     """Return the section of the size; None where errors of smaller models are not known."""
     if fitted_attributes(subject.model).get("paths_"):
         made = _greedy(subject)
     else:
         made = _reduced(subject)
-    return None if made is None else Section("size", "How small it can get", "Size", *made)
+    return None if made is None else html.Section("size", "How small it can get", "Size", *made)
 
 
-def _reduced(subject: Subject) -> tuple[Any, list[Markup]] | None:
+def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     path, n = sparsity_path(subject.model), support_size(subject.model)
     if path is None:
         return None
@@ -318,15 +310,15 @@ def _reduced(subject: Subject) -> tuple[Any, list[Markup]] | None:
         ", and this model has been reduced to it.",
     ]
     if n > chosen:
-        code = tag("code", 'reduction="spfs"')
+        code = html.tag("code", 'reduction="spfs"')
         words[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
         words.append(" to get that model.")
     chart = SparsityDisplay(path, name="").chart()
     caption = f"{chart.title}; the dashed line is the best plus one standard error."
-    return words, [figure(chart, caption, alone=True)]
+    return words, [html.figure(chart, caption, alone=True)]
 
 
-def _greedy(subject: Subject) -> tuple[Any, list[Markup]] | None:
+def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     """Measure a greedy model at every size on the rows of the report."""
     model, paths = subject.model, fitted_attributes(subject.model)["paths_"]
     longest = max(len(path.support) for path in paths)
@@ -352,4 +344,4 @@ def _greedy(subject: Subject) -> tuple[Any, list[Markup]] | None:
         "gives the smaller ones."
     )
     caption = f"{what.capitalize()} on {len(some):,} test rows against the size of the model."
-    return words, [figure(chart, caption, alone=True)]
+    return words, [html.figure(chart, caption, alone=True)]

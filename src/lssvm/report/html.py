@@ -1,16 +1,24 @@
-"""Charts as inline SVG, coloured by the style sheet of the page."""
+"""HTML, in which everything is escaped unless it is markup already, and charts as inline SVG."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 from scipy.interpolate import griddata
 
 from lssvm._core.arrays import FloatArray
+from lssvm._core.atomic import replacing
+from lssvm._core.version import __version__
 from lssvm.plots.charts import (
     SHAPES,
     Band,
@@ -28,7 +36,337 @@ from lssvm.plots.charts import (
     Words,
     log_ticks,
 )
-from lssvm.report.markup import MINUS, Markup, clean, short, tag
+from lssvm.report.text import MINUS, clean, short
+
+VOID = {"br", "img", "link", "meta", "source"}  # these have no end tag
+SVG_VOID = {"line", "path"}  # nor have these where they hold nothing
+
+
+class Markup(str):
+    """Text that is HTML already; everything else is escaped when it becomes part of a page.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import Markup, tag
+    >>> tag("p", "1 < 2", Markup("<br>"))
+    '<p>1 &lt; 2<br></p>'
+    """
+
+    __slots__ = ()
+
+
+def escape(value: Any) -> Markup:
+    """Return any value as text of a page; `Markup` stays as it is, None is nothing.
+
+    Characters that a page must not hold, or that turn the direction of the text around them, are
+    replaced.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import escape
+    >>> escape("<script>"), escape(3)
+    ('&lt;script&gt;', '3')
+    """
+    if value is None:
+        return Markup()
+    if isinstance(value, Markup):
+        return value
+    return Markup(html.escape(clean(value), quote=True))
+
+
+def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
+    """Return an element.
+
+    Parameters
+    ----------
+    name : str
+    *children : any
+        Text is escaped; lists are joined; None is left out.
+    **attributes : any
+        A trailing underscore is dropped and other underscores become hyphens; None and False are
+        left out, True is a bare attribute.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import tag
+    >>> tag("a", "see", href="#x", aria_label='"x"', class_=None)
+    '<a href="#x" aria-label="&quot;x&quot;">see</a>'
+    """
+    parts = [f"<{name}"]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        key = key.rstrip("_").replace("_", "-")
+        parts.append(f" {key}" if value is True else f' {key}="{escape(_number(value))}"')
+    if not children and name in VOID | SVG_VOID:
+        return Markup("".join(parts) + ("/>" if name in SVG_VOID else ">"))
+    return Markup("".join(parts) + f">{join(children)}</{name}>")
+
+
+def _number(value: Any) -> Any:
+    """Return coordinates with as many digits as a screen shows."""
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def join(children: Iterable[Any]) -> Markup:
+    """Return children one after the other, lists among them opened.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import join, tag
+    >>> join(["a & b", [tag("b", "c"), None]])
+    'a &amp; b<b>c</b>'
+    """
+    each = (join(c) if isinstance(c, (list, tuple)) else escape(c) for c in children)
+    return Markup("".join(each))
+
+
+def table(
+    caption: Any, head: list[Any], rows: Iterable[Iterable[Any]], *, class_: str | None = "numbers"
+) -> Markup:
+    """Return a table in a box that scrolls by itself where it is wider than the page.
+
+    Parameters
+    ----------
+    caption : str or Markup
+    head : list
+        Names of the columns.
+    rows : iterable of rows
+        The first cell of each is its heading; cells that are <td> or <th> already stay as they are.
+    class_ : str or None, default="numbers"
+        Cells after the first are aligned as numbers by default.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import table
+    >>> "a</th><td>1</td>" in table("t", ["x", "y"], [["a", 1]])
+    True
+    """
+
+    def cell(value: Any, **heading: str) -> Markup:
+        if isinstance(value, Markup) and value.startswith(("<td", "<th")):
+            return value
+        return tag("th", value, **heading) if heading else tag("td", value)
+
+    body = [tag("tr", cell(first, scope="row"), list(map(cell, rest))) for first, *rest in rows]
+    if len(body) > LONG:
+        class_ = f"{class_ or ''} long".strip()
+    inner = tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
+        tag("tbody", body),
+        class_=class_,
+    )
+    # Scrolled with the keyboard too, hence the tab stop and the name.
+    named = {"role": "region", "aria_label": plain(caption)}
+    return tag("div", inner, class_="scroll", tabindex="0", **named)
+
+
+LONG = 14  # rows from which on a table may be broken between two sheets of paper
+
+
+def bar_table(
+    caption: str,
+    head: list[str],
+    rows: Iterable[tuple[Any, float, Any]],
+    colours: Iterable[str] = (),
+    *,
+    signed: bool = False,
+) -> Markup:
+    """Return a table whose middle column is a bar.
+
+    Parameters
+    ----------
+    caption : str
+    head : list of 3 str
+    rows : list of (name, value, text)
+        Values below zero have no bar, or one to the left where bars are ``signed``.
+    colours : list of str, default=()
+        Classes of the bars ("s0", ...); one colour for all by default.
+    signed : bool, default=False
+        Whether bars begin in the middle.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import bar_table
+    >>> rows = [("x", 2.0, "2"), ("y", -1.0, "-1")]
+    >>> "width:100.0%" in bar_table("c", ["a", "", "b"], rows)
+    True
+    >>> "margin-left:25.0%;width:25.0%" in bar_table("c", ["a", "", "b"], rows, signed=True)
+    True
+    """
+    lines = [(name, value if signed else max(value, 0.0), text) for name, value, text in rows]
+    scale = (50.0 if signed else 100.0) / (max((abs(v) for _, v, _ in lines), default=0.0) or 1.0)
+    body = []
+    for (name, value, text), colour in zip(lines, chain(colours, repeat("main")), strict=False):
+        left = f"margin-left:{50.0 + min(scale * value, 0.0):.1f}%;" if signed else ""
+        width = f"{left}width:{abs(scale * value):.1f}%"
+        bar = tag("div", style=width, class_=colour if value or signed else "none")
+        heading = tag("th", short(name, 50), scope="row", title=str(name))
+        body.append([heading, tag("td", bar, class_="track sign" if signed else "track"), text])
+    return table(caption, head, body, class_=f"bars {'signed ' if signed else ''}numbers")
+
+
+def why(words: Any) -> Markup:
+    """Return the paragraph that explains what follows."""
+    return tag("p", words, class_="why")
+
+
+def more(title: str, *inner: Any) -> Markup:
+    """Return what is shown when its title is pressed."""
+    return tag("details", tag("summary", title), *inner)
+
+
+def bullets(lines: Iterable[Any]) -> Markup:
+    """Return a list of lines."""
+    return tag("ul", [tag("li", line) for line in lines], class_="notes")
+
+
+def tiles(lines: Iterable[tuple[str, str, str]]) -> Markup:
+    """Return values that stand out: the name of each, its value, and the words below it."""
+    each = []
+    for name, value, below in lines:
+        inner = tag("div", value, class_="value"), tag("div", below, class_="range")
+        each.append(tag("div", tag("dt", name), tag("dd", *inner), class_="tile"))
+    return tag("dl", each, class_="tiles")
+
+
+def plain(value: Any) -> str:
+    """Return text without tags, for a label.
+
+    Examples
+    --------
+    >>> from lssvm.report.html import plain, tag
+    >>> plain(tag("b", "x < y"))
+    'x < y'
+    """
+    if not isinstance(value, Markup):
+        return clean(value)
+    return html.unescape(re.sub("<[^>]*>", "", value))
+
+
+# Nothing may be loaded and nothing may run, whatever text the data brought into the page.
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    key : str
+        For links.
+    title, menu : str
+        The title, and a short one for the list at the top.
+    words : str, list or None
+        The first paragraph: what the section shows.
+    body : list of Markup
+        One below the other; None is nothing.
+    """
+
+    key: str
+    title: str
+    menu: str
+    words: Any
+    body: Sequence[Any] = ()
+
+    def html(self) -> Markup:
+        """Return the part with its heading."""
+        return tag(
+            "section",
+            tag("h2", self.title, id=f"{self.key}-title"),
+            why(self.words) if self.words else None,
+            self.body,
+            id=self.key,
+            class_="attention" if self.key == "notes" else None,
+            aria_labelledby=f"{self.key}-title",
+        )
+
+
+def with_notes(
+    sections: Iterable[Section | None],
+    notes: list[str],
+    settings: Mapping[str, Any],
+    others: Iterable[str] = (),
+) -> list[Section]:
+    """Return the sections that are not None, with one of the notes behind the metrics.
+
+    Warnings and notes of the settings, and others, are added; equal notes are listed once.
+    """
+    given = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
+    notes[:] = dict.fromkeys([*notes, *given, *others])
+    made = []
+    for section in filter(None, sections):
+        made.append(section)
+        if section.key == "figures" and notes:
+            listed = bullets(notes)
+            made.append(Section("notes", "What to keep in mind", "Notes", None, [listed]))
+    return made
+
+
+def style() -> Markup:
+    """Return the style sheet."""
+    text = resources.files("lssvm.report").joinpath("style.css").read_text(encoding="utf-8")
+    return Markup(" ".join(text.split()))
+
+
+def page(title: str, facts: str, lead: Markup, sections: Iterable[Section]) -> Markup:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    title : str
+    facts : str
+        The line under the title.
+    lead : Markup
+        The first sentences.
+    sections : list of Section
+
+    Examples
+    --------
+    >>> from lssvm.report.html import Markup
+    >>> from lssvm.report.html import page
+    >>> made = page("a < b", "", Markup("<p>x</p>"), [])
+    >>> made.startswith("<!doctype html>"), "<title>a &lt; b</title>" in made
+    (True, True)
+    """
+    parts, title = list(sections), clean(title)
+    links = [tag("li", tag("a", part.menu, href=f"#{part.key}")) for part in parts]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content="lssvm"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", style()),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the metrics", href="#content", class_="skip"),
+        tag("header", tag("h1", title), tag("p", facts, class_="facts"), lead),
+        tag("nav", tag("ul", links), aria_label="Sections"),
+        tag("main", [part.html() for part in parts], id="content"),
+        tag(
+            "footer", tag("p", f"Written on {now} by lssvm {__version__}. This page loads nothing.")
+        ),
+    )
+    return Markup("<!doctype html>\n" + tag("html", head, body, lang="en") + "\n")
+
+
+def write_page(path: str | os.PathLike[str], *contents: Any) -> None:
+    """Write a page of these contents (see `page`), which appears when it is complete."""
+    with replacing(os.fspath(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(page(*contents))
+
 
 MARGIN = 0.04  # of the range of the values, on either side
 WIDTH = 400  # of a picture in its own units, about as many pixels as a telephone shows
@@ -37,7 +375,7 @@ BAR = 52.0  # width of the scale of a heat map with its names
 SHADES = 12  # of a heat map
 LAYERS = 6  # of half transparent points, so that dense places look dense
 N_COLOURS = 8
-LONG = 7  # entries of a legend that are listed below each other where there is room
+KEYS = 7  # entries of a legend that are listed below each other where there is room
 
 
 @dataclass(frozen=True)
@@ -55,7 +393,7 @@ class Scale:
 
     Examples
     --------
-    >>> from lssvm.report.svg import Scale
+    >>> from lssvm.report.html import Scale
     >>> Scale(0.0, 10.0, 100.0, 0.0)(2.5), Scale(0.0, 2.0, 0.0, 10.0, log=True)(10.0)
     (75.0, 5.0)
     """
@@ -116,7 +454,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
     Examples
     --------
-    >>> from lssvm.report.svg import nice_ticks
+    >>> from lssvm.report.html import nice_ticks
     >>> nice_ticks(0.0, 1.0), nice_ticks(-13.0, 240.0, 4)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 50.0, 100.0, 150.0, 200.0])
     """
@@ -136,7 +474,7 @@ def tick_names(values: list[float]) -> list[str]:
 
     Examples
     --------
-    >>> from lssvm.report.svg import tick_names
+    >>> from lssvm.report.html import tick_names
     >>> tick_names([0.0, 0.5, 1.0]), tick_names([0.0, 2e6])
     (['0.0', '0.5', '1.0'], ['0', '2,000,000'])
     """
@@ -156,7 +494,7 @@ def svg(chart: Chart, height: int = 290) -> Markup:
     Examples
     --------
     >>> from lssvm.plots.charts import Chart, Line
-    >>> from lssvm.report.svg import svg
+    >>> from lssvm.report.html import svg
     >>> made = svg(Chart("a line", "x", "y", [Line([0, 1], [0, 2])]))
     >>> made.startswith("<svg"), "a line" in made
     (True, True)
@@ -342,7 +680,7 @@ def figure(chart: Chart, caption: Any, *, height: int = 290, alone: bool = False
     Examples
     --------
     >>> from lssvm.plots.charts import Chart, Line
-    >>> from lssvm.report.svg import figure
+    >>> from lssvm.report.html import figure
     >>> made = figure(Chart("t", "x", "y", [Line([0, 1], [0, 2], "up")]), "a & b")
     >>> 'class="key main line"' in made, "<figcaption>a &amp; b</figcaption>" in made
     (True, True)
@@ -357,7 +695,7 @@ def figure(chart: Chart, caption: Any, *, height: int = 290, alone: bool = False
                 kind = "ring" if mark.outlined and kind == "dot" else kind
             style = f"key {colour_class(mark.colour)} {kind}"
             items.append(tag("li", tag("span", class_=style, aria_hidden="true"), " ", mark.label))
-    listed = tag("ul", items, class_="legend" if len(items) <= LONG else "legend long")
+    listed = tag("ul", items, class_="legend" if len(items) <= KEYS else "legend long")
     made = tag("figure", svg(chart, height), listed if items else None, tag("figcaption", caption))
     return tag("div", made, class_="alone") if alone else made
 
