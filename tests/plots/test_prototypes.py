@@ -81,7 +81,7 @@ def test_given_prototypes_need_not_be_rows(blobs):
     np.testing.assert_array_equal(display.prototypes, given[:, ::-1])
     assert [text.get_text() for text in display.legend_.get_texts()][-1] == "not a training row"
     pipeline = make_pipeline(StandardScaler(), FixedSizeLSSVC(selection=given, C=1.0, gamma=1.0))
-    with pytest.raises(InvalidInputError, match="no rows of X"):
+    with pytest.raises(InvalidInputError, match="not rows of X"):
         PrototypesDisplay.from_estimator(pipeline.fit(X, y), X, y)
 
 

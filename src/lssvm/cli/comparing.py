@@ -20,9 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from lssvm.cli import options
 from lssvm.cli.console import percent
 from lssvm.cli.models import Model, estimators_of
+from lssvm.cli.options import Compare
 from lssvm.cli.tables import Inspection, inspect_table, open_table
 from lssvm.data.prepare import survey
 from lssvm.io import save
@@ -48,17 +48,17 @@ class Prepared(NamedTuple):
     raw: Any
 
 
-def compare(given: options.Compare) -> None:
+def compare(options: Compare) -> None:
     """Compare with scikit-learn and boosted trees."""
-    output = given.output
-    inspected = inspect_table(open_table(given.data, given, output.note), given)
+    output = options.output
+    inspected = inspect_table(open_table(options.data, options, output.note), options)
     classes = inspected.classes
     output.note(f"lssvm: {inspected.summary()}")
-    train, test = gather(inspected, given)
+    train, test = gather(inspected, options)
     output.note(f"lssvm: {len(train.X):,} rows to train on, {len(test.X):,} to test on")
     n, d = train.X.shape
     measured = []
-    for name, note, model in contenders(classes, n, d, given.seed):
+    for name, note, model in contenders(classes, n, d, options.seed):
         output.note(f"lssvm: fitting {name}")
         measured.append(_measured(name, note, model, train, test, classes))
     error = f"test {'error' if classes else 'RMSE'}"
@@ -76,18 +76,18 @@ def compare(given: options.Compare) -> None:
         left=(0, 1),
     )
     sizes = {"rows": n, "test_rows": len(test.X), "features": d}
-    output.result({"data": given.data, "task": inspected.task, **sizes, "models": measured})
+    output.result({"data": options.data, "task": inspected.task, **sizes, "models": measured})
 
 
-def gather(inspected: Inspection, given: options.Compare) -> tuple[Prepared, Prepared]:
+def gather(inspected: Inspection, options: Compare) -> tuple[Prepared, Prepared]:
     """Read rows into memory, prepared as those to train on are, and those to test on."""
-    rule, seed = inspected.rule(given.test, given.seed), given.seed
+    rule, seed = inspected.rule(options.test, options.seed), options.seed
     train, test = rule.split(inspected.table, inspected.scan(), inspected.target)
     assert test is not None
-    surveyed = survey(train, round(given.rows * (1 - given.test)), seed=seed)
+    surveyed = survey(train, round(options.rows * (1 - options.test)), seed=seed)
     ready = surveyed.preparation
     assert ready is not None
-    samples = surveyed.sample, survey(test, round(given.rows * given.test), seed=seed).sample
+    samples = surveyed.sample, survey(test, round(options.rows * options.test), seed=seed).sample
     kind = None if inspected.classes else np.float64
     first, second = (
         Prepared(

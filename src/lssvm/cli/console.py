@@ -22,7 +22,7 @@ LONGEST = 10_000  # letters of a line
 
 @dataclass(frozen=True)
 class Output:
-    """The three ways of a command to speak.
+    """Standard output and standard error of a command.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class Output:
     quiet: bool
 
     @property
-    def speaks(self) -> bool:
-        """Whether people read standard output."""
+    def prints(self) -> bool:
+        """Whether tables and lines are written."""
         return not self.json and not self.quiet
 
     def note(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Write a line of the result."""
-        if self.speaks:
+        if self.prints:
             sys.stdout.write(f"{printable(text, LONGEST)}\n")
 
     def table(
@@ -66,7 +66,7 @@ class Output:
         left: Sequence[int] = (0,),
     ) -> None:
         """Write a table; the columns ``left`` hold words."""
-        if not self.speaks:
+        if not self.prints:
             return
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
@@ -87,7 +87,7 @@ class Output:
         sys.stdout.write("\n".join([*heading, *lines, "", ""]))
 
     def result(self, values: Mapping[str, Any]) -> None:
-        """Write the JSON object, where one was asked for."""
+        """Write the JSON object, with --json."""
         if self.json:
             sys.stdout.write(json.dumps(plain(values), allow_nan=False) + "\n")
 
@@ -146,12 +146,12 @@ def plain(value: Any) -> Any:
 @contextmanager
 def plain_warnings(output: Output) -> Iterator[None]:
     """Write every warning as one line, each text once."""
-    told: set[str] = set()
+    seen: set[str] = set()
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in told:
-            told.add(text)
+        if text not in seen:
+            seen.add(text)
             output.note(f"lssvm: warning: {text}")
 
     with warnings.catch_warnings():
@@ -219,7 +219,7 @@ class FitProgress:
         best = event.get("best_loss")
         self.has_model = self.has_model or (best is not None and math.isfinite(best))
         done, planned = event.get("n_evaluations", 0), event.get("planned") or None
-        if "text" in event:  # of the table model, which says itself what it does
+        if "text" in event:  # of the table model
             self._show(done, planned, event["text"])
         else:
             self._show(done, planned, "solving" if over else f"tuning ({stage})", self._error(best))
@@ -237,15 +237,15 @@ class FitProgress:
 
     def _show(self, done: int | None, planned: int | None, what: str, best: str = "") -> None:
         if self._bar is not None:
-            told: dict[str, Any] = {"note": what}
+            fields: dict[str, Any] = {"note": what}
             if done is not None:
-                told = {"description": what, "completed": done, "total": planned, "best": best}
-            self._bar.update(self._bar.task_ids[0], **{"note": "", **told})
+                fields = {"description": what, "completed": done, "total": planned, "best": best}
+            self._bar.update(self._bar.task_ids[0], **{"note": "", **fields})
             return
         now = time.monotonic()
         if now - self._last >= _LINE_EVERY:
             self._last = now
-            if ", " in what:  # it says how far it is
+            if ", " in what:  # with the progress in it
                 self.output.note(f"lssvm: {what}")
                 return
             of = f" {done} of at most {planned} evaluations" if done else ""
@@ -353,7 +353,7 @@ class _TableFile:
     def _write_csv(self, columns: Mapping[str, Any]) -> None:
         import csv
 
-        say = escaped if self.escape else (lambda value: value)
+        write = escaped if self.escape else (lambda value: value)
         rows: list[Any] = []
         if self._file is None:
             self._file = self.where
@@ -362,7 +362,7 @@ class _TableFile:
             rows.append(columns)
         lists = map(_listed, columns.values())
         rows += zip(*lists, strict=True)
-        csv.writer(self._file, lineterminator="\n").writerows(map(say, row) for row in rows)
+        csv.writer(self._file, lineterminator="\n").writerows(map(write, row) for row in rows)
 
     def close(self) -> None:
         """End the file; standard output stays open."""

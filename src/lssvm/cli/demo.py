@@ -9,9 +9,9 @@ import numpy as np
 
 from lssvm import datasets as bundled
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli import options
 from lssvm.cli.console import Output, shown, table_writer
 from lssvm.cli.models import load_model, model_rows, model_scan
+from lssvm.cli.options import Datasets, Demo, Predict, Reading, Train
 from lssvm.cli.predicting import predict
 from lssvm.cli.tables import check_writable, open_table
 from lssvm.cli.training import train
@@ -20,11 +20,11 @@ DEMO = {"concrete": "the strength of concrete", "german_credit": "who repays a c
 PRESET = None  # the default
 
 
-def datasets(given: options.Datasets) -> None:
+def datasets(options: Datasets) -> None:
     """List the bundled data sets, or write one."""
-    output, name, out = given.output, given.name, given.out
+    output, name, out = options.output, options.name, options.out
     if name is not None:
-        if given.json and out == "-":
+        if options.json and out == "-":
             raise InvalidInputError("--json describes a file that is written: give -o FILE.")
         check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
@@ -73,9 +73,9 @@ def write_dataset(name: str, out: str) -> int:
     return len(target)
 
 
-def demo(given: options.Demo) -> None:
+def demo(options: Demo) -> None:
     """Train on two bundled data sets."""
-    folder, output = given.folder, given.output
+    folder, output = options.folder, options.output
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -89,15 +89,19 @@ def demo(given: options.Demo) -> None:
         write_dataset(name, data)
         output.line(f"# {name}: {what}")
         output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
-        general: dict[str, Any] = {"json": given.json, "quiet": given.quiet, "seed": given.seed}
+        general: dict[str, Any] = {
+            "json": options.json,
+            "quiet": options.quiet,
+            "seed": options.seed,
+        }
         files: dict[str, Any] = {"data": data, "out": model, "report": report}
-        train(options.Train(target="target", preset=PRESET, **files, **general))
+        train(Train(target="target", preset=PRESET, **files, **general))
         classes = name == "german_credit"
         extra = "--proba" if classes else "--interval 0.9"
         output.line(f"$ lssvm predict {model} {data} {extra} -o {predictions}")
         wanted: dict[str, Any] = {"proba": classes, "interval": None if classes else 0.9}
-        quiet = given.quiet or given.json
-        predict(options.Predict(model=model, data=data, out=predictions, quiet=quiet, **wanted))
+        quiet = options.quiet or options.json
+        predict(Predict(model=model, data=data, out=predictions, quiet=quiet, **wanted))
         if not classes:
             explain_first(model, data, output)
         output.line(f"open {report} in a browser")
@@ -106,15 +110,19 @@ def demo(given: options.Demo) -> None:
 def explain_first(model: str, data: str, output: Output) -> None:
     """Show what every column adds to the prediction of the first row of a file."""
     loaded: Any = load_model(model).model
-    rows = model_scan(loaded, open_table(data, options.Reading()), None)
+    rows = model_scan(loaded, open_table(data, Reading()), None)
     first = next(rows.blocks()).take(np.arange(1))
-    found = loaded.explain(model_rows(loaded, first, rows.schema), n_background=50)
-    base, total = float(found.base_values[0]), float(found.prediction[0])
+    explained = loaded.explain(model_rows(loaded, first, rows.schema), n_background=50)
+    base, total = float(explained.base_values[0]), float(explained.prediction[0])
     output.table(
         f"What the first row's columns add to the mean prediction {shown(base)}: {shown(total)}",
         ["column", "value", "adds"],
         [
-            [found.feature_names[j], shown(float(found.data[0, j])), f"{found.values[0, j]:+.1f}"]
-            for j in np.argsort(-np.abs(found.values[0]))
+            [
+                explained.feature_names[j],
+                shown(float(explained.data[0, j])),
+                f"{explained.values[0, j]:+.1f}",
+            ]
+            for j in np.argsort(-np.abs(explained.values[0]))
         ],
     )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli import options
 from lssvm.cli.console import ENDINGS, table_writer
+from lssvm.cli.options import Forecast
 from lssvm.cli.tables import check_writable, open_table
 from lssvm.data.dates import date_style, parse_dates
 from lssvm.data.raw import RawBlock
@@ -26,47 +26,52 @@ _FEWEST = 10
 _SHOWN = 24
 
 
-def make_model(y: Any, given: options.Forecast, horizon: int, season: int | None) -> NARX:
+def make_model(y: Any, options: Forecast, horizon: int, season: int | None) -> NARX:
     """Return a model for a series that is to be forecast so far."""
-    known = len(y) - given.differencing
+    known = len(y) - options.differencing
     if known < _FEWEST:
         raise InvalidInputError(f"The series has {len(y)} values: at least {_FEWEST} are needed.")
-    lags = given.lags
+    lags = options.lags
     if lags is None:
         lags = max(1, min(50, known // 4))
         if season is not None and season <= known // 3:  # the same place of the last season
             lags = max(lags, season)
     steps = min(horizon, max(1, (known - lags) // 5))
-    size: dict[str, Any] = {"lags": lags, "horizon": steps, "differencing": given.differencing}
-    return NARX(random_state=given.seed, **size)
+    size: dict[str, Any] = {"lags": lags, "horizon": steps, "differencing": options.differencing}
+    return NARX(random_state=options.seed, **size)
 
 
-def forecast(given: options.Forecast) -> None:
+def forecast(options: Forecast) -> None:
     """Forecast a time series, with intervals."""
-    output, column, horizon, coverage = given.output, given.column, given.horizon, given.coverage
+    output, column, horizon, coverage = (
+        options.output,
+        options.column,
+        options.horizon,
+        options.coverage,
+    )
     if not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
-    check_writable(given.out, ENDINGS, (given.data,))
-    check_writable(given.report, (".html",), (given.data,))
-    table = open_table(given.data, given, output.note)
-    dates = given.by_time
+    check_writable(options.out, ENDINGS, (options.data,))
+    check_writable(options.report, (".html",), (options.data,))
+    table = open_table(options.data, options, output.note)
+    dates = options.by_time
     if dates is None and len(table.dates) == 1:
         dates = next(iter(table.dates))
     y, times = read_series(table, column, dates)
-    kept = slice(-(given.last or 0), None)
+    kept = slice(-(options.last or 0), None)
     y, times, calendar = y[kept], None if times is None else times[kept], None
     if times is not None:
         try:
             calendar = Calendar.of(times, column)
         except InvalidInputError as error:
-            if given.by_time is not None:
+            if options.by_time is not None:
                 raise
             output.note(f"lssvm: steps are numbered. {error}")
             times = None
-    season = given.season or (None if calendar is None else calendar.season) or find_season(y)
-    check = backtest(y, given, season) if given.test else None
+    season = options.season or (None if calendar is None else calendar.season) or find_season(y)
+    check = backtest(y, options, season) if options.test else None
     started = time.monotonic()
-    model = make_model(y, given, horizon, season).fit(y, times=times)
+    model = make_model(y, options, horizon, season).fit(y, times=times)
     values = model.forecast(horizon)
     lower, upper = model.predict_interval(horizon, coverage=coverage).T
     seconds = time.monotonic() - started
@@ -75,21 +80,21 @@ def forecast(given: options.Forecast) -> None:
         when = [time_text(one) for one in model.forecast_times(horizon)]
         columns["time"] = np.array(when, dtype=object)
     columns |= {"forecast": values, "lower": lower, "upper": upper}
-    if given.out is not None:
-        with table_writer(given.out) as write:
+    if options.out is not None:
+        with table_writer(options.out) as write:
             write(columns)
-    if given.report is not None:
+    if options.report is not None:
         listed = None if times is None else columns["time"].tolist()
         following = NextValues(column, values, lower, upper, coverage, listed, calendar)
         notes = [] if check is None else [f"As a check, {check_text(check)}."]
-        write_report(given.report, model, y, following, notes, seconds)
+        write_report(options.report, model, y, following, notes, seconds)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     output.table(f"The next values of {column!r}", list(columns), rows[:_SHOWN], left=())
     if len(rows) > _SHOWN:
         output.line(f"(the first {_SHOWN} of {len(rows)})")
     if check is not None:
         output.line(f"check: {check_text(check)}")
-    for name, path in (("forecast", given.out), ("report", given.report)):
+    for name, path in (("forecast", options.out), ("report", options.report)):
         if path is not None:
             output.line(f"{name} written to {path}")
     fitted = fitted_attributes(model.estimator_)
@@ -168,13 +173,13 @@ def time_text(when: Any) -> str:
     return str(when.astype("datetime64[s]")).removesuffix("T00:00:00")
 
 
-def backtest(y: Any, given: options.Forecast, season: int | None) -> dict[str, Any] | None:
+def backtest(y: Any, options: Forecast, season: int | None) -> dict[str, Any] | None:
     """Forecast the last values from those before; None where the series is short."""
-    steps = min(given.horizon, len(y) // 5)
+    steps = min(options.horizon, len(y) // 5)
     if len(y) < _LONG or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
-    made = {"model": make_model(past, given, steps, season).fit(past).forecast(steps)}
+    made = {"model": make_model(past, options, steps, season).fit(past).forecast(steps)}
     made |= baselines(past, steps, season)
     rmse = {name: float(np.sqrt(np.mean((v - truth) ** 2))) for name, v in made.items()}
     return {

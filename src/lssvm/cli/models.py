@@ -64,8 +64,8 @@ def prepared_table(model: Model) -> PreparedTable | None:
     """Return how a model prepares tables; None where it takes numbers, or prepares scans."""
     ready = fitted_attributes(model).get("preparations_")
     if ready is not None:  # all of the same columns; this one shows a shift
-        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
-        return found
+        table: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
+        return table
     first = model.steps[0][1] if isinstance(model, Pipeline) else None
     return None if first is None else fitted_attributes(first).get("prepared_")
 
@@ -325,8 +325,8 @@ def model_kind(options: Any) -> str:
     """
     given, kind = given_options(options), options.kind
     if kind == "auto":
-        own = [name for name in given if name == "kernel" or not takes("table", name)]
-        kind = "fixed-size" if own else "table"
+        others = [name for name in given if name == "kernel" or not takes("table", name)]
+        kind = "fixed-size" if others else "table"
     for name in given:
         if not takes(kind, name):
             have = [each for each in KINDS if takes(each, name)]
@@ -424,12 +424,12 @@ def read_orders(given: Any) -> dict[str, list[str]]:
     orders = {}
     for text in given:
         name, sign, levels = text.partition("=")
-        found = [level.strip() for level in levels.split(",")]
-        if not (name and sign and all(found) and len(found) > 1):
+        order = [level.strip() for level in levels.split(",")]
+        if not (name and sign and all(order) and len(order) > 1):
             raise InvalidInputError(
                 f"--ordered {text} is not usable: give COLUMN=LOW,...,HIGH, as in size=S,M,L."
             )
-        orders[name.strip()] = found
+        orders[name.strip()] = order
     return orders
 
 

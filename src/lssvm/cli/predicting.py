@@ -16,7 +16,6 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
-from lssvm.cli import options
 from lssvm.cli.console import ENDINGS, Output, percent, shown, table_writer
 from lssvm.cli.models import (
     Loaded,
@@ -29,6 +28,7 @@ from lssvm.cli.models import (
     model_scan,
     prepared_table,
 )
+from lssvm.cli.options import Evaluate, Export, Info, Predict
 from lssvm.cli.tables import Table, check_writable, open_input
 from lssvm.data import Scan
 from lssvm.data.encodings import NumberEncoding
@@ -43,16 +43,16 @@ from lssvm.report.measures import ClassPredictions, NumberPredictions
 _RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
 
-def predict(given: options.Predict) -> None:
+def predict(options: Predict) -> None:
     """Predict new rows with a model."""
-    output, out, interval = given.output, given.out, given.interval
-    if given.json and out == "-":
+    output, out, interval = options.output, options.out, options.interval
+    if options.json and out == "-":
         raise InvalidInputError("--json describes a file of predictions: give -o FILE.")
-    check_writable(out, ENDINGS, (given.data, given.model), stdout=True)
-    stored = load_model(given.model)
+    check_writable(out, ENDINGS, (options.data, options.model), stdout=True)
+    stored = load_model(options.model)
     model, last = stored.model, last_step(stored.model)
     classes = is_classifier(model)
-    if given.proba and not (classes and has_probabilities(model)):
+    if options.proba and not (classes and has_probabilities(model)):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
@@ -61,17 +61,17 @@ def predict(given: options.Predict) -> None:
         kind = type(last).__name__
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
-    with open_input(given.data, stored.reading(given), output.note) as table:
-        scanned, kept = model_scan(model, table, None), _Kept(table, given.keep)
-        check = RowCheck(model, scanned.schema) if given.check else None
-        with table_writer(out, escape=given.escape) as write:
+    with open_input(options.data, stored.reading(options), output.note) as table:
+        scanned, kept = model_scan(model, table, None), _Kept(table, options.keep)
+        check = RowCheck(model, scanned.schema) if options.check else None
+        with table_writer(out, escape=options.escape) as write:
             for block, X in model_blocks(model, scanned):
-                write(kept.take(len(block)) | predicted(model, X, given.proba, interval))
+                write(kept.take(len(block)) | predicted(model, X, options.proba, interval))
                 rows += len(block)
                 if check is not None:
                     check.add(block)
     output.note(f"lssvm: {rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
-    result = {"model": given.model, "data": given.data, "output": out, "rows": rows}
+    result = {"model": options.model, "data": options.data, "output": out, "rows": rows}
     if check is not None:
         result["check"] = check.result()
         for line in check.lines():
@@ -121,22 +121,22 @@ class _Kept:
         return {name: whole.slice(0, rows).column(name) for name in self.names}
 
 
-def evaluate(given: options.Evaluate) -> None:
+def evaluate(options: Evaluate) -> None:
     """Measure a model on rows with a known target."""
-    loaded, output = load_model(given.model), given.output
-    with open_input(given.data, loaded.reading(given), output.note) as table:
-        rows = model_scan(loaded.model, table, loaded.target(given.target), given.weight)
-        held = loaded.parts(table, rows)[1] if given.held_out else rows
+    loaded, output = load_model(options.model), options.output
+    with open_input(options.data, loaded.reading(options), output.note) as table:
+        rows = model_scan(loaded.model, table, loaded.target(options.target), options.weight)
+        held = loaded.parts(table, rows)[1] if options.held_out else rows
         if held is None:
             raise InvalidInputError(
                 f"--held-out needs the file that the model was trained on, with rows held out "
-                f"(train --test): {given.data} is another one, or none were."
+                f"(train --test): {options.data} is another one, or none were."
             )
-        metrics = measure(loaded.model, held, given.positive or loaded.card.get("positive"))
+        metrics = measure(loaded.model, held, options.positive or loaded.card.get("positive"))
     print_metrics(output, metrics)
-    for line in headlines(metrics, "held-out" if given.held_out else ""):
+    for line in headlines(metrics, "held-out" if options.held_out else ""):
         output.line(line)
-    output.result({"model": given.model, "data": given.data, **metrics})
+    output.result({"model": options.model, "data": options.data, **metrics})
 
 
 def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
@@ -176,13 +176,13 @@ def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
 
 
 def metrics_of(
-    found: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
+    predictions: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
 ) -> dict[str, Any]:
     """Return metrics, those of the report, in types of JSON.
 
     Parameters
     ----------
-    found : ClassPredictions or NumberPredictions
+    predictions : ClassPredictions or NumberPredictions
     unknown : array, default=()
         Weights of rows whose class the model has not seen: they count as wrong.
     positive : object or None, default=None
@@ -192,42 +192,52 @@ def metrics_of(
     -------
     dict
         Classes: ``accuracy`` with an interval of 95 %, ``baseline`` (that of the most frequent
-        class), the metrics of `lssvm.report.measures.class_figures`, ``confusion`` and metrics by
-        class. Numbers: those of `NUMBER_FIGURES`, ``bias`` and ``baseline_rmse`` (that of the
+        class), the metrics of `lssvm.report.measures.class_metrics`, ``confusion`` and metrics by
+        class. Numbers: those of `NUMBER_METRICS`, ``bias`` and ``baseline_rmse`` (that of the
         mean).
     """
-    total = float(len(found)) if found.weight is None else float(found.weight.sum())
+    total = (
+        float(len(predictions)) if predictions.weight is None else float(predictions.weight.sum())
+    )
     others = float(np.sum(unknown))
     if total + others == 0:
         raise InvalidInputError("The rows to measure on have a total weight of zero.")
-    if isinstance(found, NumberPredictions):
-        y, off = found.Y[:, 0], found.predicted[:, 0] - found.Y[:, 0]
-        mean = np.average(y, weights=found.weight)
+    if isinstance(predictions, NumberPredictions):
+        y, off = predictions.Y[:, 0], predictions.predicted[:, 0] - predictions.Y[:, 0]
+        mean = np.average(y, weights=predictions.weight)
         return {
-            "rows": len(found),
-            **measures.figures(measures.NUMBER_FIGURES, found),
-            "bias": float(np.average(off, weights=found.weight)),
-            "baseline_rmse": float(np.sqrt(np.average((y - mean) ** 2, weights=found.weight))),
+            "rows": len(predictions),
+            **measures.metric_values(measures.NUMBER_METRICS, predictions),
+            "bias": float(np.average(off, weights=predictions.weight)),
+            "baseline_rmse": float(
+                np.sqrt(np.average((y - mean) ** 2, weights=predictions.weight))
+            ),
         }
-    known = found.classes[found.labels]
-    found = replace(found, positive=measures.positive_class(found.classes, known, positive))
-    hits, weight = found.labels == found.decided, found.weight
+    known = predictions.classes[predictions.labels]
+    predictions = replace(
+        predictions, positive=measures.positive_class(predictions.classes, known, positive)
+    )
+    hits, weight = predictions.labels == predictions.decided, predictions.weight
     if len(unknown):
-        weight = np.append(np.ones(len(found)) if weight is None else weight, unknown)
+        weight = np.append(np.ones(len(predictions)) if weight is None else weight, unknown)
         hits = np.append(hits, np.zeros(len(unknown), dtype=bool))
     share, low, high = measures.proportion_interval(hits, weight)
-    two = len(found.classes) == 2
+    two = len(predictions.classes) == 2
     return {
-        "rows": len(found) + len(unknown),
+        "rows": len(predictions) + len(unknown),
         "accuracy": share,
         "accuracy_interval": (low, high),
         "error": 1.0 - share,
-        "baseline": measures.baseline_accuracy(found)[0] * total / (total + others),
-        **({"positive": measures.written_label(found.classes[found.positive])} if two else {}),
-        **measures.figures(measures.class_figures(found), found),
+        "baseline": measures.baseline_accuracy(predictions)[0] * total / (total + others),
+        **(
+            {"positive": measures.written_label(predictions.classes[predictions.positive])}
+            if two
+            else {}
+        ),
+        **measures.metric_values(measures.class_metrics(predictions), predictions),
         **({"rows_of_unknown_classes": others} if others else {}),
-        "classes": measures.class_table(found),
-        "confusion": measures.confusion(found).tolist(),
+        "classes": measures.class_table(predictions),
+        "confusion": measures.confusion(predictions).tolist(),
     }
 
 
@@ -278,12 +288,12 @@ def print_metrics(output: Output, metrics: dict[str, Any]) -> None:
         output.table("", [*columns, *heads], lines)
 
 
-def info(given: options.Info) -> None:
+def info(options: Info) -> None:
     """Show what a model file contains."""
-    loaded, output = load_model(given.model), given.output
-    facts = describe(given.model, loaded)
+    loaded, output = load_model(options.model), options.output
+    facts = describe(options.model, loaded)
     rows = [[name.replace("_", " "), _text(value)] for name, value in facts.items()]
-    output.table(os.path.basename(given.model), ["", ""], rows, left=(0, 1))
+    output.table(os.path.basename(options.model), ["", ""], rows, left=(0, 1))
     test = loaded.card.get("test")
     if isinstance(test, dict):
         for line in headlines(test, str(loaded.card.get("tested") or "held-out")):
@@ -335,13 +345,13 @@ def _text(value: Any) -> str:
     return shown(value)
 
 
-def export(given: options.Export) -> None:
+def export(options: Export) -> None:
     """Write a model as ONNX for other programs."""
-    check_writable(given.out, (".onnx",), (given.model,))
-    write_onnx(load_model(given.model).model, given.out)
-    size = os.path.getsize(given.out)
-    given.output.line(f"{given.out} written ({size / 1024:.1f} kB)")
-    given.output.result({"model": given.model, "output": given.out, "bytes": size})
+    check_writable(options.out, (".onnx",), (options.model,))
+    write_onnx(load_model(options.model).model, options.out)
+    size = os.path.getsize(options.out)
+    options.output.line(f"{options.out} written ({size / 1024:.1f} kB)")
+    options.output.result({"model": options.model, "output": options.out, "bytes": size})
 
 
 def write_onnx(model: Model | None, out: str) -> None:
@@ -355,7 +365,7 @@ def write_onnx(model: Model | None, out: str) -> None:
 
 
 _SOME = 2000  # rows of a basis whose neighbours are looked for
-_SHIFT = 0.5  # standard deviations that a mean may differ by, and three of its own
+_SHIFT = 0.5  # standard deviations that a mean may differ by, and three standard errors
 _FAR = 2.0  # times the distance of the loneliest row of training to its neighbour
 _SHOWN = 5
 
@@ -437,36 +447,36 @@ class RowCheck:
         return {name: mean for name, mean in means.items() if abs(mean) > limits[name]}
 
     def result(self) -> dict[str, Any]:
-        """Return what was found, in types that JSON knows."""
+        """Return the counts, in types of JSON."""
         return {
-            "unseen_categories": {name: dict(found) for name, found in self.unseen.items()},
+            "unseen_categories": {name: dict(levels) for name, levels in self.unseen.items()},
             "shifted_columns": self.shifted,
             "far_rows": self.far if self._nearest is not None else None,
             "first_far_row": self.first_far,
         }
 
     def lines(self) -> list[str]:
-        """Say what was found, a line each."""
-        said = []
-        for name, found in self.unseen.items():
-            some = ", ".join(repr(level) for level, _ in found.most_common(_SHOWN))
-            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            said.append(
+        """Return the results in words, a line each."""
+        lines = []
+        for name, levels in self.unseen.items():
+            some = ", ".join(repr(level) for level, _ in levels.most_common(_SHOWN))
+            more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
+            lines.append(
                 f"column {name!r} has categories that training has not seen, in "
-                f"{found.total():,} rows: {some}{more}"
+                f"{levels.total():,} rows: {some}{more}"
             )
         for name, mean in self.shifted.items():
             way = "above" if mean > 0 else "below"
-            said.append(
+            lines.append(
                 f"column {name!r} is shifted: its mean is {abs(mean):.1f} standard deviations "
                 f"{way} that of training"
             )
         if self.far:
-            said.append(
+            lines.append(
                 f"{self.far:,} of {self.rows:,} rows are far from all training rows (the first is "
                 f"row {(self.first_far or 0) + 1}): their predictions are guesses"
             )
-        return said or ["the rows are like those of training"]
+        return lines or ["the rows are like those of training"]
 
 
 def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
@@ -488,47 +498,46 @@ def _limit(kernel: Kernel, Z: Any) -> float:
 
 
 def nearest_of(model: Model) -> Callable[[Any], Any] | None:
-    """Return what says of rows, as the model takes them, whether they are far from its basis.
+    """Return a function that marks rows, as the model takes them, that are far from its basis.
 
-    None where the kernel is no distance. The largest kernel value of a row with any row of the
-    basis is what a prediction computes anyway.
+    None where the kernel does not measure a distance. The largest kernel value of a row with any
+    row of the basis is what a prediction computes anyway.
     """
-    own = last_step(model)
-    if "configurations_" in fitted_attributes(own):
-        return _nearest_of_table(model)
-    kernel, basis = own.record_.output_groups[0].kernel, own.record_.basis
-    if not isinstance(kernel, RBF | Exponential | Laplacian | Matern):
-        return None
-    basis = basis.toarray() if is_sparse(basis) else basis
-    limit = _limit(kernel, basis)
+    last: Any = last_step(model)
+    if "configurations_" not in fitted_attributes(last):
+        kernel, basis = last.record_.output_groups[0].kernel, last.record_.basis
+        kernels, bases = [kernel], [basis.toarray() if is_sparse(basis) else basis]
+        if not isinstance(kernel, RBF | Exponential | Laplacian | Matern):
+            return None
 
-    def far(given: Any) -> Any:
-        X = behind_steps(model, given)
-        if "preparation_" in fitted_attributes(model):
-            X = model.preparation_.transform(given)
-        return _spread(kernel, np.asarray(X, dtype=np.float64), basis) > limit
+        def located(rows: Any) -> tuple[Any, Any]:
+            X = behind_steps(model, rows)
+            if "preparation_" in fitted_attributes(model):
+                X = model.preparation_.transform(rows)
+            return np.asarray(X, dtype=np.float64), np.zeros(len(X), dtype=np.intp)
+    else:
+        members = last.record_.in_parts  # they keep all rows; prototypes are some of them
+        # Quantiles end where the training rows end: only the others show what is beyond.
+        unbounded = [m for m in members if m.configuration.inputs == "standardised"]
+        member = max(unbounded or members, key=lambda one: one.weight)
+        partition, inputs = member.model.cuts[0], member.configuration.inputs
+        leaves, make_kernel = partition.leaves, member.configuration.make_kernel
+        kernels = [make_kernel(leaf.setting.gamma) for leaf in leaves]
+        bases = [leaf.rows.X for leaf in leaves]
 
-    return far
+        def located(rows: Any) -> tuple[Any, Any]:
+            ready = last.preparations_[inputs].transform(behind_steps(model, rows))
+            mapped = member.metric.apply(ready)
+            return mapped, partition.tree.route(mapped)
 
+    limits = [_limit(kernel, basis) for kernel, basis in zip(kernels, bases, strict=True)]
 
-def _nearest_of_table(model: Model) -> Callable[[Any], Any]:
-    own: Any = last_step(model)
-    members = own.record_.in_parts  # they keep all rows; prototypes are some of them
-    # Quantiles end where the training rows end: only the others show what is beyond.
-    open_ones = [m for m in members if m.configuration.inputs == "standardised"]
-    member = max(open_ones or members, key=lambda one: one.weight)
-    cut, inputs = member.model.cuts[0], member.configuration.inputs
-    kernels = [member.configuration.make_kernel(leaf.setting.gamma) for leaf in cut.leaves]
-    limits = [_limit(kernel, leaf.rows.X) for kernel, leaf in zip(kernels, cut.leaves, strict=True)]
-
-    def far(given: Any) -> Any:
-        ready = own.preparations_[inputs].transform(behind_steps(model, given))
-        mapped = member.metric.apply(ready)
-        parts, found = cut.tree.route(mapped), np.zeros(len(mapped), dtype=bool)
-        for part in np.unique(parts):
-            rows = np.flatnonzero(parts == part)
-            spread = _spread(kernels[part], mapped[rows], cut.leaves[part].rows.X)
-            found[rows] = spread > limits[part]
-        return found
+    def far(rows: Any) -> Any:
+        X, leaf_of = located(rows)
+        marked = np.zeros(len(X), dtype=bool)
+        for leaf in np.unique(leaf_of):
+            inside = leaf_of == leaf
+            marked[inside] = _spread(kernels[leaf], X[inside], bases[leaf]) > limits[leaf]
+        return marked
 
     return far

@@ -98,7 +98,7 @@ class Table:
             csv=csv,
             **options,
         )
-        reader: Any = made.reader  # rows without a target are left out
+        reader: Any = made.reader  # rows without a target are skipped
         return made if target is None else replace(made, reader=replace(reader, skip=True))
 
     def raw_batches(self, names: Sequence[str], nulls: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -246,7 +246,7 @@ def short_list(names: Sequence[str]) -> str:
 
 
 def _check_delimiter(file: str, delimiter: str, names: Sequence[str]) -> None:
-    """Raise where the header seems to have another delimiter than the one that was said."""
+    """Raise where the header seems to have another delimiter than the one that is used."""
     best = max(DELIMITERS, key=names[0].count)
     if len(names) == 1 and names[0].count(best) and best != delimiter:
         shown = "\\t" if best == "\t" else best
@@ -377,10 +377,10 @@ def as_times(values: Any, name: str) -> FloatArray:
         raise InvalidInputError(f"--time {name} has missing values: every row needs a time.")
     for kind in (pa.float64(), pa.timestamp("us"), pa.date32()):
         try:
-            found = values.cast(kind)
+            numbers = values.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             continue
-        plain = found if kind == pa.float64() else found.cast(pa.int64(), safe=False)
+        plain = numbers if kind == pa.float64() else numbers.cast(pa.int64(), safe=False)
         return np.asarray(plain, dtype=np.float64)
     raise InvalidInputError(
         f"--time {name} holds {values.type}, such as {values[0].as_py()!r}: numbers or dates like "
@@ -390,13 +390,13 @@ def as_times(values: Any, name: str) -> FloatArray:
 
 FEW = 20  # different whole numbers up to which a target is taken for classes
 _MANY = 1000  # different values up to which a target is counted
-_MANY_TEXTS = 100  # different texts beyond which somebody has to say that they are classes
+_MANY_TEXTS = 100  # different texts beyond which --task has to name classes
 _NAMELESS = re.compile(r"column \d+")
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a pass over a data set has found.
+    """The result of a pass over a data set.
 
     Attributes
     ----------
@@ -416,7 +416,7 @@ class Inspection:
     types : mapping from str to str
         How the target is to be read from CSV.
     without : int
-        Rows without a target, which are left out.
+        Rows without a target, which are skipped.
     max_categories : int
         Most different strings of a column of text.
     """
@@ -453,18 +453,18 @@ class Inspection:
             return HoldOut(share, seed, "time" if group is None else "group", group or time)
         return HoldOut(share, seed, *(("class", self.target) if self.classes else ()))
 
-    def positive(self, asked: str | None) -> str | None:
-        """Return the positive class of two: the one asked for, else the rarer; None for others."""
-        found = {written_label(label): n for label, n in (self.labels or {}).items()}
-        if asked is not None and (len(found) != 2 or asked not in found):
-            have = "numbers" if self.labels is None else short_list(list(found))
+    def positive(self, label: str | None) -> str | None:
+        """Return the positive class of two: the one given, else the rarer; None for others."""
+        sizes = {written_label(each): n for each, n in (self.labels or {}).items()}
+        if label is not None and (len(sizes) != 2 or label not in sizes):
+            have = "numbers" if self.labels is None else short_list(list(sizes))
             raise InvalidInputError(
-                f"--positive {asked} has to be one of two classes, but the target {self.target!r} "
+                f"--positive {label} has to be one of two classes, but the target {self.target!r} "
                 f"has {have}."
             )
-        if asked is not None or len(found) != 2:
-            return asked
-        return min(sorted(found, reverse=True), key=lambda label: found[label])
+        if label is not None or len(sizes) != 2:
+            return label
+        return min(sorted(sizes, reverse=True), key=lambda each: sizes[each])
 
     def summary(self) -> str:
         """Return the line about what was detected."""
@@ -603,14 +603,14 @@ class _Facts:
         return "integer" if whole and self.whole else "number"
 
 
-def _task(asked: str, facts: _Facts) -> tuple[str, str]:
+def _task(task: str, facts: _Facts) -> tuple[str, str]:
     words = facts.dtype not in "biuf"
-    if asked != "auto":
-        if asked == "regression" and words:
+    if task != "auto":
+        if task == "regression" and words:
             raise InvalidInputError(
                 f"--task regression needs numbers, but the target {facts.target!r} holds text."
             )
-        return asked, "as asked"
+        return task, "as asked"
     if words:
         if facts.labels is None or len(facts.labels) > _MANY_TEXTS:
             n = f"more than {_MANY}" if facts.labels is None else str(len(facts.labels))

@@ -17,7 +17,6 @@ from sklearn.base import clone
 
 from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import ColumnWarning, InvalidInputError, LSSVMError
-from lssvm.cli import options
 from lssvm.cli.console import Output, percent, shown
 from lssvm.cli.models import (
     Model,
@@ -33,6 +32,7 @@ from lssvm.cli.models import (
     reads_scans,
     sized,
 )
+from lssvm.cli.options import INTERRUPTED, Reading, Reduce, Seeded, Train, Tune
 from lssvm.cli.predicting import headlines, measure, metrics_of, write_onnx
 from lssvm.cli.tables import (
     HoldOut,
@@ -96,8 +96,8 @@ class Fitted:
         """Columns that the model does not use, and why."""
         ready = prepared_table(self.model)
         unused = () if ready is None else ready.columns
-        own = {column.name: column.why for column in unused if column.encoding is None}
-        return {**self.inspected.dropped, **own}
+        more = {column.name: column.why for column in unused if column.encoding is None}
+        return {**self.inspected.dropped, **more}
 
     @property
     def kind(self) -> str:
@@ -137,7 +137,7 @@ def is_stack(model: Model) -> bool:
 
 
 def fit_rows(
-    inspected: Inspection, model: Model, given: options.Seeded, rule: HoldOut | None = None
+    inspected: Inspection, model: Model, options: Seeded, rule: HoldOut | None = None
 ) -> Fitted:
     """Fit a model to a data set, with the rows held out that a rule names.
 
@@ -146,7 +146,7 @@ def fit_rows(
     KeyboardInterrupt
         Where it was interrupted before there was a model.
     """
-    output = given.output
+    output = options.output
     output.note(f"lssvm: {inspected.summary()}")
     if inspected.without:
         rows = (
@@ -162,7 +162,7 @@ def fit_rows(
         if test is not None:
             output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.words()}")
     rule = None if test is None else rule
-    fitted = Fitted(model, inspected, train, test, rule, given.seed, 0.0, False)
+    fitted = Fitted(model, inspected, train, test, rule, options.seed, 0.0, False)
     groups, started = fitted.groups, time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)  # a line for each column follows
@@ -181,38 +181,38 @@ def _note_columns(output: Output, dropped: Mapping[str, str]) -> None:
         output.note(f"lssvm: column {name!r} is dropped: {reason}")
 
 
-def train(given: options.Train) -> None:
+def train(options: Train) -> None:
     """Train a tuned, tested model on a file."""
-    out, report = given.out, given.report
-    check_writable(out, inputs=(given.data,))
-    check_writable(report, inputs=(given.data,))
+    out, report = options.out, options.report
+    check_writable(out, inputs=(options.data,))
+    check_writable(report, inputs=(options.data,))
     if report is not None and os.path.realpath(report) == os.path.realpath(out):
         raise InvalidInputError(f"{out} cannot be both the model and the report: name two files.")
     if is_onnx(out):
         write_onnx(None, out)
-    with open_input(given.data, given, given.output.note) as table:
-        _train(table, given)
+    with open_input(options.data, options, options.output.note) as table:
+        _train(table, options)
 
 
-def _train(table: Table, given: options.Train) -> None:
+def _train(table: Table, options: Train) -> None:
     """Fit, test and write a model of an open table, and a report."""
-    output, test = given.output, given.test
-    inspected, kind = _inspect(table, given)
-    positive = inspected.positive(given.positive)
-    estimator = make_estimator(given, inspected.classes, kind)
-    parted = given.group is not None or given.by_time is not None
-    tiny = test is None and not parted and given.test_data is None and inspected.n_rows < TINY
+    output, test = options.output, options.test
+    inspected, kind = _inspect(table, options)
+    positive = inspected.positive(options.positive)
+    estimator = make_estimator(options, inspected.classes, kind)
+    parted = options.group is not None or options.by_time is not None
+    tiny = test is None and not parted and options.test_data is None and inspected.n_rows < TINY
     rule = None
-    if given.test_data is not None:
-        other = open_table(given.test_data, given)
+    if options.test_data is not None:
+        other = open_table(options.test_data, options)
         needed = [inspected.target, *inspected.features, inspected.weight]
         other.need([name for name in needed if name], ", which the training data have")
     elif not tiny and test != 0.0:
         share = SHARE if test is None else test
-        rule = inspected.rule(share, given.seed, given.group, given.by_time)
-    fitted = fit_rows(inspected, estimator, given, rule)
-    if given.test_data is not None:
-        held = model_scan(fitted.model, other, inspected.target, given.weight)
+        rule = inspected.rule(share, options.seed, options.group, options.by_time)
+    fitted = fit_rows(inspected, estimator, options, rule)
+    if options.test_data is not None:
+        held = model_scan(fitted.model, other, inspected.target, options.weight)
         fitted = replace(fitted, test=held)
     metrics = None
     if not fitted.interrupted:
@@ -224,54 +224,54 @@ def _train(table: Table, given: options.Train) -> None:
         except KeyboardInterrupt:  # there is a model, which is not to be lost
             fitted = replace(fitted, interrupted=True)
     notes, tested = _notes(fitted, metrics, output), fitted
-    if given.refit and fitted.test is not None and metrics is not None:
+    if options.refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
     refit = fitted.model is not tested.model
-    written = _write(fitted, metrics, given.out, refit=refit, positive=positive)
+    written = _write(fitted, metrics, options.out, refit=refit, positive=positive)
     if fitted.interrupted:
-        output.note(f"lssvm: interrupted; the best model so far is in {given.out}")
+        output.note(f"lssvm: interrupted; the best model so far is in {options.out}")
         output.result(written)
-        raise typer.Exit(options.INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
     suspected = None
-    if given.report is not None:
-        suspected = _write_report(tested, given, notes, positive)
+    if options.report is not None:
+        suspected = _write_report(tested, options, notes, positive)
     if suspected is not None:
-        written["report"] = given.report
+        written["report"] = options.report
     _warn_of_leaks(
         output, find_leaks(tested) if suspected is None else suspected, inspected.classes
     )
-    _print(output, fitted, metrics, given.out)
+    _print(output, fitted, metrics, options.out)
     if suspected is not None:
-        output.line(f"report written to {given.report}")
+        output.line(f"report written to {options.report}")
     output.result(written)
-    if given.report is not None and suspected is None:
+    if options.report is not None and suspected is None:
         raise typer.Exit(WITHOUT_REPORT)
 
 
-def _inspect(table: Table, given: options.Train) -> tuple[Inspection, str]:
+def _inspect(table: Table, options: Train) -> tuple[Inspection, str]:
     """Look at the rows, and return them with the kind of model that is fitted to them."""
-    kind, columns = model_kind(given), [given.group, given.by_time]
+    kind, columns = model_kind(options), [options.group, options.by_time]
     parted = [name for name in columns if name is not None]
-    if len(parted) > 1 or (parted and (given.test_data is not None or given.test == 0.0)):
+    if len(parted) > 1 or (parted and (options.test_data is not None or options.test == 0.0)):
         raise InvalidInputError(
             "--group and --time choose the rows that are held out: give one of them, and neither "
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
-    kept = replace(given, drop=[*given.drop, *parted])
+    kept = replace(options, drop=[*options.drop, *parted])
     inspected = inspect_table(table, kept, anything=kind != "fixed-size")
-    if given.kind != "auto" or kind != "table":
+    if options.kind != "auto" or kind != "table":
         return inspected, kind
-    reason = too_large(inspected, given.memory, given.group is not None)
+    reason = too_large(inspected, options.memory, options.group is not None)
     if not reason:
         return inspected, kind
-    if given.preset is not None or given.time_limit is not None:
+    if options.preset is not None or options.time_limit is not None:
         raise InvalidInputError(
             f"{table.path}: {reason}, so the default is the fixed-size model, which has no "
             "--preset and no --time-limit: give --model table or --model fixed-size."
         )
-    given.output.note(f"lssvm: {reason}: the fixed-size model reads the rows block by block")
+    options.output.note(f"lssvm: {reason}: the fixed-size model reads the rows block by block")
     return inspect_table(table, kept), "fixed-size"
 
 
@@ -310,9 +310,9 @@ def find_leaks(fitted: Fitted) -> dict[str, float]:
     return leaks(rows, fitted.inspected.classes)
 
 
-def _warn_of_leaks(output: Output, found: Mapping[str, float], classes: bool) -> None:
+def _warn_of_leaks(output: Output, suspected: Mapping[str, float], classes: bool) -> None:
     what = "of the rows correctly" if classes else "of the variance of the target"
-    for name, share in found.items():
+    for name, share in suspected.items():
         output.note(
             f"lssvm: warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
             f"leak: check that it is known before the target, or train with --drop {name}"
@@ -335,16 +335,16 @@ def cross_validate(fitted: Fitted, output: Output, positive: str | None) -> dict
     return metrics_of(predictions, positive=positive)
 
 
-def tune(given: options.Tune) -> None:
+def tune(options: Tune) -> None:
     """Search for the best C and gamma."""
-    output = given.output
-    check_writable(given.out, inputs=(given.data,))
-    inspected = inspect_table(open_table(given.data, given, output.note), given)
-    fitted = fit_rows(inspected, make_estimator(given, inspected.classes), given)
-    results = searched(fitted, given.best)
-    if given.out is not None:
-        _write(fitted, None, given.out)
-    results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": given.out}
+    output = options.output
+    check_writable(options.out, inputs=(options.data,))
+    inspected = inspect_table(open_table(options.data, options, output.note), options)
+    fitted = fit_rows(inspected, make_estimator(options, inspected.classes), options)
+    results = searched(fitted, options.best)
+    if options.out is not None:
+        _write(fitted, None, options.out)
+    results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": options.out}
     score, title = fitted.score_name, f"The best of {results['evaluations']} settings"
     names = ["rank", "C", "gamma", score, "+-", "stage"]
     for heading, columns, rows in (
@@ -352,11 +352,11 @@ def tune(given: options.Tune) -> None:
         ("How the best score was found", ["evaluations", "seconds", score], results["trace"]),
     ):
         output.table(heading, columns, [list(row.values()) for row in rows], left=())
-    if given.out is not None:
-        output.line(f"model written to {given.out}")
+    if options.out is not None:
+        output.line(f"model written to {options.out}")
     output.result(results)
     if fitted.interrupted:
-        raise typer.Exit(options.INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def searched(fitted: Fitted, best: int) -> dict[str, Any]:
@@ -364,7 +364,7 @@ def searched(fitted: Fitted, best: int) -> dict[str, Any]:
     model = fitted.model
     if "cv_results_" not in fitted_attributes(model):
         raise InvalidInputError(
-            "Nothing was searched, because C and gamma are given: omit --C or --gamma."
+            "Nothing was searched, because C and gamma are options: omit --C or --gamma."
         )
     table, trace = model.cv_results_, model.tuning_result_.trace
     steps = np.flatnonzero(np.diff(trace["best_loss"], prepend=np.inf) < 0)
@@ -399,7 +399,7 @@ def searched(fitted: Fitted, best: int) -> dict[str, Any]:
 
 
 def _write_report(
-    fitted: Fitted, given: options.Train, notes: list[str], positive: str | None
+    fitted: Fitted, options: Train, notes: list[str], positive: str | None
 ) -> dict[str, float] | None:
     """Write the report of a model that is written; return suspected leaks, or None if it failed."""
     from lssvm import report
@@ -407,14 +407,14 @@ def _write_report(
     inspected = fitted.inspected
     settings = {
         "command": ["lssvm", *sys.argv[1:]],
-        "python": _code(fitted, given),
+        "python": _code(fitted, options),
         "task": inspected.summary(),
         "notes": notes,
     }
     try:
         facts = report.write_report(
             fitted.model,
-            str(given.report),
+            str(options.report),
             train=fitted.train,
             test=fitted.test,
             title=f"{inspected.target} from {os.path.basename(inspected.table.path)}",
@@ -423,24 +423,26 @@ def _write_report(
             pos_label=positive,
         )
     except KeyboardInterrupt as error:
-        given.output.note(f"lssvm: interrupted; the model is in {given.out}, there is no report")
-        raise typer.Exit(options.INTERRUPTED) from error
+        options.output.note(
+            f"lssvm: interrupted; the model is in {options.out}, there is no report"
+        )
+        raise typer.Exit(INTERRUPTED) from error
     except (LSSVMError, OSError, ValueError, MemoryError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
-        failed = f"the model is in {given.out}, but its report failed"
-        given.output.note(f"lssvm: error: {failed}: {text}")
+        failed = f"the model is in {options.out}, but its report failed"
+        options.output.note(f"lssvm: error: {failed}: {text}")
         return None
     suspected: dict[str, float] = facts.get("data", {}).get("suspected_leaks", {})
     return suspected
 
 
-def _code(fitted: Fitted, given: options.Train) -> str:
+def _code(fitted: Fitted, options: Train) -> str:
     """Return lines of Python that read the same rows and fit the model, which reports complete."""
-    inspected, rule, test_data = fitted.inspected, fitted.rule, given.test_data
+    inspected, rule, test_data = fitted.inspected, fitted.rule, options.test_data
     read = {
         one.name: value
-        for one in fields(options.Reading)
-        if (value := vars(given)[one.name]) != one.default
+        for one in fields(Reading)
+        if (value := vars(options)[one.name]) != one.default
     }
     how = f"Reading({', '.join(f'{name}={value!r}' for name, value in read.items())})"
     texts = [n for n in inspected.table.csv.types if n not in inspected.types]
@@ -544,14 +546,14 @@ def _write(
         write_onnx(fitted.model, path)
     else:
         save(fitted.model, path, metrics=card)
-    given = {key: value for key, value in fitted.last.get_params().items() if value is not None}
+    set_params = {k: value for k, value in fitted.last.get_params().items() if value is not None}
     return {
         "model": path,
         "bytes": os.path.getsize(path),
         **card,
         "reason": inspected.reason,
         "interrupted": fitted.interrupted,
-        "parameters": given | _chosen(fitted.last),
+        "parameters": set_params | _chosen(fitted.last),
     }
 
 
@@ -589,20 +591,20 @@ def _print(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path:
     output.line(f"model written to {path} ({os.path.getsize(path) / 1024:.1f} kB)")
 
 
-def reduce(given: options.Reduce) -> None:
+def reduce(options: Reduce) -> None:
     """Make a model smaller."""
-    output, out, support, method = given.output, given.out, given.support, given.method
-    check_writable(out, inputs=(given.data,))
-    loaded = load_model(given.model)
+    output, out, support, method = options.output, options.out, options.support, options.method
+    check_writable(out, inputs=(options.data,))
+    loaded = load_model(options.model)
     large, fixed = loaded.model, isinstance(loaded.model, estimators_of("fixed-size"))
     if not (fixed or isinstance(large, estimators_of("table"))):
         raise InvalidInputError(
-            f"{given.model} holds a {type(large).__name__}: only fixed-size models and models for "
-            "tables can be reduced."
+            f"{options.model} holds a {type(large).__name__}: only fixed-size models and models "
+            "for tables can be reduced."
         )
     if not fixed and method is not None:
         raise InvalidInputError(
-            f"--method {method} is for fixed-size models, but {given.model} holds a "
+            f"--method {method} is for fixed-size models, but {options.model} holds a "
             f"{type(large).__name__}, which is compressed in its own way: leave --method out."
         )
     reduction: Any = method or "spfs"
@@ -613,8 +615,8 @@ def reduce(given: options.Reduce) -> None:
                 f"--support {support} is more than the {large.n_prototypes_} prototypes of the "
                 "model."
             )
-    table = open_table(given.data, given, output.note)
-    rows = model_scan(large, table, loaded.target(given.target), loaded.card.get("weight"))
+    table = open_table(options.data, options, output.note)
+    rows = model_scan(large, table, loaded.target(options.target), loaded.card.get("weight"))
     train, test = loaded.parts(table, rows)
     small = clone(large)  # a model file has no training rows
     if fixed:
@@ -631,7 +633,7 @@ def reduce(given: options.Reduce) -> None:
         None if test is None else measure(each, test, positive) for each in (large, small)
     )
     score = fitted_attributes(small).get("best_score_")
-    card = {"reduced_from": os.path.basename(given.model), "cv_score": score, "test": after}
+    card = {"reduced_from": os.path.basename(options.model), "cv_score": score, "test": after}
     save(small, out, metrics=loaded.card | card)
     paths = trade_off(small) if fixed else []
     if fixed:
@@ -641,7 +643,7 @@ def reduce(given: options.Reduce) -> None:
             [list(row.values()) for row in paths],
             left=(3,),
         )
-    sizes = [os.path.getsize(path) for path in (given.model, out)]
+    sizes = [os.path.getsize(path) for path in (options.model, out)]
     counts = [support_size(each) for each in (large, small)]
     lines = zip(("before", "after"), counts, sizes, (before, after), strict=True)
     output.table(
@@ -664,7 +666,7 @@ def reduce(given: options.Reduce) -> None:
         }
     )
     if stopped:
-        raise typer.Exit(options.INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def trade_off(model: Model) -> list[dict[str, Any]]:

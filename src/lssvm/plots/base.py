@@ -27,7 +27,7 @@ from lssvm.plots.charts import (
     Words,
 )
 
-# Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
+# Okabe and Ito's colours for readers with any kind of colour vision, without the pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 DASHES = ("-", "--", "-.", ":")
@@ -361,7 +361,7 @@ def support_magnitudes(model: SupportModel) -> FloatArray:
 
 
 def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
-    """Return numbers as a vector, or raise an error that says what is needed.
+    """Return numbers as a vector, or raise an error that names what is needed.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, behind_steps,
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
 MAP = "cividis"
-"""Colours of low and high values, which readers with any kind of colour vision tell apart."""
+"""Colours of low and high values, for readers with any kind of colour vision."""
 
 
 class ExplanationDisplay(Display):
@@ -53,8 +53,8 @@ class ExplanationDisplay(Display):
         require(last, ("explain",), "an explanation")
         if background is not None:
             background = behind_steps(model, background)
-        found: Explanation = last.explain(behind_steps(model, X), background, **options)
-        return found
+        explanation: Explanation = last.explain(behind_steps(model, X), background, **options)
+        return explanation
 
     def take(self, explanation: Explanation, output: int | str, limit: int = 1) -> None:
         """Store the explanation of one output, checked, and the order of its columns.
@@ -135,8 +135,8 @@ class ExplanationDisplay(Display):
         label : str
             What the colours are.
         """
-        beside = {"ax": self.ax_, "ticks": [0.0, 1.0], "aspect": 30, "pad": 0.02}
-        bar = self.figure_.colorbar(points, **beside)
+        place = {"ax": self.ax_, "ticks": [0.0, 1.0], "aspect": 30, "pad": 0.02}
+        bar = self.figure_.colorbar(points, **place)
         bar.set_ticklabels(["low", "high"])
         bar.set_label(label, labelpad=-12)
         bar.outline.set_visible(False)
@@ -228,8 +228,8 @@ class ColumnsDisplay(ExplanationDisplay):
         -------
         BeeswarmDisplay
         """
-        found = cls.explain(model, X, background, **cls.options)
-        return cls(found, output=output, limit=limit).plot(ax)
+        explanation = cls.explain(model, X, background, **cls.options)
+        return cls(explanation, output=output, limit=limit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the columns."""
@@ -366,7 +366,7 @@ class DependenceDisplay(ExplanationDisplay):
         None: the most important one.
     colour : int, str or None, default=None
         The other column; None: the one that goes most with the differences between neighbours in
-        the column, or the strongest interaction where those were asked for. A few texts have a
+        the column, or the strongest interaction where those are known. A few texts have a
         colour and a marker each.
     output : int or str, default=0
         Which of several outputs.
@@ -452,8 +452,8 @@ class DependenceDisplay(ExplanationDisplay):
         -------
         DependenceDisplay
         """
-        found = cls.explain(model, X, background)
-        return cls(found, column, colour=colour, output=output).plot(ax)
+        explanation = cls.explain(model, X, background)
+        return cls(explanation, column, colour=colour, output=output).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the points.
@@ -469,10 +469,10 @@ class DependenceDisplay(ExplanationDisplay):
         """
         one, j = self.explanation, self.column
         ax = self.open(ax, (6.0, 4.0))
-        own, values, errors = self.raw_column(j), one.values[:, j], one.errors[:, j]
-        x = own.values
-        if own.kind == "category":
-            codes, levels = _levels(own)
+        drawn, values, errors = self.raw_column(j), one.values[:, j], one.errors[:, j]
+        x = drawn.values
+        if drawn.kind == "category":
+            codes, levels = _levels(drawn)
             x = codes + np.random.default_rng(0).uniform(-0.2, 0.2, len(codes))
             turned = {"rotation": 30, "ha": "right"} if sum(map(len, levels)) > 60 else {}
             ax.set_xticks(range(len(levels)), levels, **turned)
@@ -495,7 +495,7 @@ class DependenceDisplay(ExplanationDisplay):
             look = by_rank(np.nan_to_num(ranks(other), nan=0.5))
             self.points_.append(ax.scatter(x, values, s=size, zorder=2, **look))
             self.colorbar_ = self.colour_bar(self.points_[0], other.name)
-        ax.set(xlabel=own.name, ylabel=f"what it adds to {self.output_name}")
+        ax.set(xlabel=drawn.name, ylabel=f"what it adds to {self.output_name}")
         return self
 
     def companion(self) -> int:
@@ -591,12 +591,11 @@ class InteractionDisplay(ColumnsDisplay):
         pairs = self.explanation.interactions
         if pairs is None:
             raise InvalidInputError(
-                "The explanation has no interactions: ask for them with "
+                "The explanation has no interactions: compute them with "
                 "model.explain(X, interactions=True)."
             )
         self.strength = 2.0 * np.abs(pairs).mean(axis=0)
-        own = np.arange(len(self.strength))
-        self.strength[own, own] /= 2.0
+        self.strength[np.diag_indices_from(self.strength)] /= 2.0
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the table.
@@ -732,8 +731,8 @@ class WaterfallDisplay(ExplanationDisplay):
         -------
         WaterfallDisplay
         """
-        found = cls.explain(model, X, background)
-        return cls(found, row, output=output, limit=limit).plot(ax)
+        explanation = cls.explain(model, X, background)
+        return cls(explanation, row, output=output, limit=limit).plot(ax)
 
     def rows(self, names: Sequence[str] | None = None) -> list[tuple[str, float, float]]:
         """Return label, value and standard error of the columns; the last ones are added up.
@@ -789,8 +788,10 @@ class WaterfallDisplay(ExplanationDisplay):
         ax.plot([base] * 2, [-0.5, len(steps) - 0.4], color="0.6", linewidth=0.8, linestyle=":")
         low, high = min(starts.min(), ends.min(), base), max(starts.max(), ends.max(), base)
         room = 0.16 * max(high - low, 1e-12)
-        said = ax.bar_label(self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small")
-        for text, colour in zip(said, colours, strict=True):
+        texts = ax.bar_label(
+            self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small"
+        )
+        for text, colour in zip(texts, colours, strict=True):
             text.set_color(colour)
         ax.set_xlim(low - room, high + room)
         ax.set_ylim(len(steps) - 0.4, -0.6)

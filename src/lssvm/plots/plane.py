@@ -513,7 +513,7 @@ class PrototypesDisplay(Display):
         points, prototypes, names = _plane(model, last.prototypes_, X, support, features)
         classes = getattr(last, "classes_", None)
         labels = None if y is None or classes is None else class_positions(y, classes, n)
-        own = None if labels is None else np.where(support >= 0, labels[support], -1)
+        chosen = None if labels is None else np.where(support >= 0, labels[support], -1)
         if n > max_rows:
             shown = np.random.default_rng(0).choice(n, max_rows, replace=False)
             points, labels = points[shown], None if labels is None else labels[shown]
@@ -522,7 +522,7 @@ class PrototypesDisplay(Display):
             prototypes=prototypes,
             names=names,
             labels=labels,
-            prototype_labels=own,
+            prototype_labels=chosen,
             classes=classes,
             n_rows=n,
         )
@@ -602,7 +602,7 @@ def _plane(
             return plane.points, plane.points[support], plane.names
         if before is not None:
             raise InvalidInputError(
-                "Some prototypes are no rows of X, and the steps of the pipeline before the model "
+                "Some prototypes are not rows of X, and the steps of the pipeline before the model "
                 "cannot be undone: give the model itself and the rows that it sees."
             )
         columns = list(getattr(X, "columns", range(np.shape(X)[1])))
@@ -750,8 +750,8 @@ def partial_dependence(
         grid.name: np.repeat(np.array(grid.values, dtype=object)[at], m).tolist()
         for grid, at in zip(grids, places, strict=True)
     }
-    found, what = responses(estimator, every.replaced(values).given(estimator))
-    return found.reshape(*sizes, m, -1), what
+    predicted, what = responses(estimator, every.replaced(values).given(estimator))
+    return predicted.reshape(*sizes, m, -1), what
 
 
 class PartialDependenceDisplay(Display):
@@ -861,8 +861,8 @@ class PartialDependenceDisplay(Display):
         values, what = partial_dependence(whole, some, [grid])
         classes = fitted_attributes(last).get("classes_")
         response = "prediction" if classes is None else f"{what} of {classes[output]}"
-        found = values[..., output].T
-        return cls(np.array(grid.values), found, name=name, response=response).plot(ax)
+        drawn = values[..., output].T
+        return cls(np.array(grid.values), drawn, name=name, response=response).plot(ax)
 
     def marks(self, colour: Colour = "main", label: str = "", *, band: bool = True) -> list[Mark]:
         """Return the mean and the middle half of the responses.

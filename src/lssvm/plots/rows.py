@@ -316,16 +316,16 @@ class SampledRows:
         """Return the columns by their names, in the order of the schema."""
         numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
         texts = dict(zip(self.schema.texts, self.block.texts, strict=True))
-        found: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
-        return {name: found[name] for name in self.schema.names}
+        both: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
+        return {name: both[name] for name in self.schema.names}
 
     def values(self) -> dict[str, AnyArray]:
-        """Return the columns by their names, strings as they are."""
+        """Return the columns by their names, strings unchanged."""
         columns = self.columns().items()
         return {name: c.texts if isinstance(c, TextColumn) else c for name, c in columns}
 
     def codes(self) -> FloatArray:
-        """Return all columns as numbers, strings by their position; only to tell rows apart."""
+        """Return all columns as numbers, strings by their position; only to distinguish rows."""
         return np.column_stack([self.block.numbers, *map(as_numbers, self.block.texts)])
 
     def keys(self) -> NDArray[np.uint64]:

@@ -243,8 +243,8 @@ class TuningSurfaceDisplay(Display):
         colours = "cividis" if surface.loss else "cividis_r"
         levels, norm = _levels(values, wide), "log" if wide else None
         grid = self.ax_.tricontourf(surface.x, surface.y, values, levels, cmap=colours, norm=norm)
-        beside = {"ax": self.ax_, "pad": 0.02, "label": surface.label}
-        self.surface_, self.colorbar_ = grid, self.figure_.colorbar(grid, **beside)
+        place = {"ax": self.ax_, "pad": 0.02, "label": surface.label}
+        self.surface_, self.colorbar_ = grid, self.figure_.colorbar(grid, **place)
         if wide:
             self.colorbar_.set_ticks(LogLocator(subs=(1.0, 2.0, 5.0)), minor=False)
             self.colorbar_.formatter = FuncFormatter(lambda value, _: f"{value:g}")

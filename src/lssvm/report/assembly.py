@@ -76,7 +76,7 @@ def write_report(
     -------
     dict
         The figures of the page, in JSON types: "task", "rows", "metrics" (each with
-        value, low, high and how the interval was found), "parameters", and by section
+        value, low, high and how the interval was computed), "parameters", and by section
         "data", "confusion_matrix", "per_class", "calibration_error", "costs", "comparison",
         "importance", "partial_dependence", "relevance", "configurations", "sparsity",
         "learning_curve", "suggestions", "seconds", "notes", "versions", "schema_sha256", ...

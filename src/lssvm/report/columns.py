@@ -312,24 +312,23 @@ def columns(subject: Subject) -> html.Section | None:
     rows, kind = subject.train, "training"
     if subject.test is not None:
         rows, kind = subject.test, "test"
-    found = shuffle_importance(subject.estimator, rows)
-    ends = np.column_stack([found.mean - Z95 * found.error, found.mean + Z95 * found.error])
-    subject.facts["importance"] = dict(zip(found.names, found.mean.tolist(), strict=True))
-    subject.facts["importance_interval"] = dict(zip(found.names, ends.tolist(), strict=True))
+    names, mean, error, loss, n, repeats, tried, d = shuffle_importance(subject.estimator, rows)
+    ends = np.column_stack([mean - Z95 * error, mean + Z95 * error])
+    subject.facts["importance"] = dict(zip(names, mean.tolist(), strict=True))
+    subject.facts["importance_interval"] = dict(zip(names, ends.tolist(), strict=True))
     words = (
-        f"Each column in turn was shuffled among {found.n_rows:,} {kind} rows ({found.repeats} "
-        "times), which removes its information about the target. The bars show by how much the "
-        f"{found.loss} rises. A column whose interval contains zero may not matter; columns with "
-        "the same information can replace each other and look unimportant."
+        f"Each column in turn was shuffled among {n:,} {kind} rows ({repeats} times), which "
+        f"removes its information about the target. The bars show by how much the {loss} rises. A "
+        "column whose interval contains zero may not matter; columns with the same information can "
+        "replace each other and look unimportant."
     )
-    if found.tried < found.all:
+    if tried < d:
         words += (
-            f" Of {found.all:,} columns, the {found.tried} that correlate most with the "
-            "predictions were tried."
+            f" Of {d:,} columns, the {tried} that correlate most with the predictions were tried."
         )
     lines = [
-        (name, float(mean), [number(mean), html.tag("small", f"{number(a)} to {number(b)}")])
-        for name, mean, (a, b) in zip(found.names, found.mean, ends, strict=True)
+        (name, float(rise), [number(rise), html.tag("small", f"{number(a)} to {number(b)}")])
+        for name, rise, (a, b) in zip(names, mean, ends, strict=True)
         if a or b  # otherwise the model has dropped it
     ]
     rest = len(lines) - SHOWN
@@ -515,19 +514,23 @@ def explained_rows(subject: Subject) -> html.Section | None:
     if not subject.has_features or not isinstance(subject.model, WithExplanations):
         return None
     typical, worst = _chosen(subject)
-    found = explanation(subject, [*typical, *worst])
-    if found is None:
+    explained = explanation(subject, [*typical, *worst])
+    if explained is None:
         return None
     wrong = "Wrong row" if subject.classification else "Row with a large error"
     names = [f"Typical row {i + 1}" for i in range(len(typical))]
     names += [f"{wrong} {i + 1}" for i in range(len(worst))]
     rows = zip([*typical, *worst], names, strict=True)
-    drawn = [_explained(subject, found, i, *row) for i, row in enumerate(rows)]
+    drawn = [_explained(subject, explained, i, *row) for i, row in enumerate(rows)]
     what = "score" if subject.classification else "prediction"
     words = (
         f"What each column adds to the {what} of a row, beginning with the mean {what} of "
         f"{BACKGROUND} training rows (Shapley values). "
-        + ("They are exact" if found.exact else "They are sampled, and the ± is a standard error")
+        + (
+            "They are exact"
+            if explained.exact
+            else "They are sampled, and the ± is a standard error"
+        )
         + f"; with the mean they add up to the {what}. The wrong rows are those with the highest "
         "probability or the largest error: check their values."
     )
@@ -543,16 +546,18 @@ def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
     given, background = (some.seen(subject.estimator) for some in both)
     model, options = subject.model, {"n_background": BACKGROUND, "n_permutations": ORDERS}
     with suppress(InvalidInputError), nameless_rows():
-        found: Explanation = model.explain(given, background, **options)  # type: ignore[attr-defined]
-        return found
+        explained: Explanation = model.explain(given, background, **options)  # type: ignore[attr-defined]
+        return explained
     return None
 
 
 def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
     """Return rows with typical errors and with the largest ones."""
     if not subject.classification:
-        found = subject.numbers
-        order = np.argsort(losses(found.predicted, found.Y, classes=False), kind="stable")
+        predictions = subject.numbers
+        order = np.argsort(
+            losses(predictions.predicted, predictions.Y, classes=False), kind="stable"
+        )
         middle = len(order) // 2
         return order[middle : middle + TYPICAL].tolist(), order[::-1][:WORST].tolist()
     classes = subject.classes
@@ -570,7 +575,9 @@ def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
     return typical, worst
 
 
-def _explained(subject: Subject, found: Explanation, i: int, row: int, name: str) -> html.Markup:
+def _explained(
+    subject: Subject, explained: Explanation, i: int, row: int, name: str
+) -> html.Markup:
     """Return what the columns add to the output of a row, for the positive or predicted class."""
     output, sign, colours = 0, 1.0, ("main", "text")
     kind = "training" if subject.test is None else "test"
@@ -595,8 +602,8 @@ def _explained(subject: Subject, found: Explanation, i: int, row: int, name: str
         caption += f"{written[2]}."
     names = None
     if subject.model is not subject.estimator:
-        names = inner_names(subject.estimator, len(found.feature_names))
-    display = WaterfallDisplay(found, i, output=output, limit=ROW_COLUMNS)
+        names = inner_names(subject.estimator, len(explained.feature_names))
+    display = WaterfallDisplay(explained, i, output=output, limit=ROW_COLUMNS)
     lines = [
         (label, sign * value, plus_minus(sign * value, error, sign=True))
         for label, value, error in display.rows(names)

@@ -96,22 +96,22 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     trees = boosting(max_iter=TREES, categorical_features=few, random_state=0)
     if classes:
-        found: dict[str, Any] = {
+        models: dict[str, Any] = {
             "the most frequent class": DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=300),
         }
         if len(np.unique(rows.y)) <= CLASSES:
-            found["gradient boosted trees"] = trees
+            models["gradient boosted trees"] = trees
     else:
         several = as_columns(rows.y).shape[1] > 1
-        found = {
+        models = {
             "the mean": DummyRegressor(),
             "linear regression (ridge)": RidgeCV(np.logspace(-3, 3, 13)),
             "gradient boosted trees": MultiOutputRegressor(trees) if several else trees,
         }
-    linear = list(found)[1]
-    found[linear] = Pipeline([("columns", prepared), ("model", found[linear])])
-    return found
+    linear = list(models)[1]
+    models[linear] = Pipeline([("columns", prepared), ("model", models[linear])])
+    return models
 
 
 def compare(subject: Subject) -> list[Compared]:
@@ -169,7 +169,7 @@ def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
     try:
         model.fit(rows.values(), rows.y, sample_weight=rows.weight)
         return TABLE, model.predict(subject.checked.values()), len(rows)
-    except LSSVMError:  # columns that only a preparation of their own can read
+    except LSSVMError:  # columns that need a preparation of their own
         return None
 
 
@@ -177,7 +177,7 @@ def comparison(subject: Subject) -> html.Section | None:
     """Return the section of other models; None where rows are kernel values."""
     if not subject.has_features:
         return None
-    found = compare(subject)
+    compared = compare(subject)
     subject.facts["comparison"] = {
         one.name: {
             "value": one.quality,
@@ -185,12 +185,12 @@ def comparison(subject: Subject) -> html.Section | None:
             "std_error": one.spread,
             "rows": one.n_rows,
         }
-        for one in found
+        for one in compared
     }
-    name, quality = type(subject.model).__name__, found[0].quality + found[0].gain
+    name, quality = type(subject.model).__name__, compared[0].quality + compared[0].gain
     this = html.tag("strong", f"this model ({name})")
     rows = [[this, percent(quality), "", f"{subject.train.n_rows:,}"]]
-    for one in found:
+    for one in compared:
         against = compared_with(one.gain, *one.ends, _points)
         rows.append([one.name, percent(max(one.quality, 0.0)), against, f"{one.n_rows:,}"])
     caption = (
@@ -201,7 +201,7 @@ def comparison(subject: Subject) -> html.Section | None:
     head = ["Model", what, "Compared with this model", "Fitted to rows"]
     body = [html.table(caption, head, rows)]
     return html.Section(
-        "comparison", "Compared with other models", "Comparison", _words(found), body
+        "comparison", "Compared with other models", "Comparison", _words(compared), body
     )
 
 
@@ -227,15 +227,15 @@ def compared_with(gain: float, low: float, high: float, write: Callable[[float],
     return f"{write(abs(gain))}{unit} {'worse' if gain >= 0 else 'better'}{known}"
 
 
-def _words(found: list[Compared]) -> str:
-    better = [one for one in found if one.ends[1] < 0]
+def _words(compared: list[Compared]) -> str:
+    better = [one for one in compared if one.ends[1] < 0]
     if better:
         best = max(better, key=lambda one: one.quality)
         return (
             f"{best.name[:1].upper()}{best.name[1:]} did clearly better on the same rows, by "
             f"{number(-100.0 * best.gain)} points: see the suggestions below."
         )
-    rest = [one.name for one in found if one.ends[0] <= 0]
+    rest = [one.name for one in compared if one.ends[0] <= 0]
     if not rest:
         return "This model did clearly better than all of these on the same rows."
     return f"None of these did clearly better. Not clearly worse: {', '.join(rest)}."

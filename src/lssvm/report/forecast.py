@@ -82,12 +82,12 @@ def read_series(data: Any) -> Series:
         raise InvalidInputError(
             f"A report of a forecast is about one series, but {len(y)} came: write one for each."
         )
-    (found,) = open_series(y, X)
-    return found
+    (only,) = open_series(y, X)
+    return only
 
 
 def same_model(model: NARX) -> NARX:
-    """Return an unfitted copy with the parameters that tuning has found."""
+    """Return an unfitted copy with the parameters that tuning has chosen."""
     inner: Any = model.estimator_
     params = inner.get_params(deep=False)
     known = {
@@ -150,7 +150,7 @@ def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[s
     season = series.find_season(past.values)
     known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
     made = [series.baselines(y, truth.shape[1], season) for y in known]
-    found = {
+    others = {
         DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
         for name in made[0]
     }
@@ -158,8 +158,8 @@ def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[s
     linear = same_model(model).set_params(estimator=ridge, horizon=model.horizon_)
     with warnings.catch_warnings(action="ignore"):
         linear.fit(past.values, past.inputs)
-    found["linear autoregression (ridge)"] = free_runs(linear, past, test, truth.shape[1])
-    return found
+    others["linear autoregression (ridge)"] = free_runs(linear, past, test, truth.shape[1])
+    return others
 
 
 def mean_with_interval(values: FloatArray) -> tuple[float, float, float]:
@@ -585,8 +585,8 @@ def _data(subject: Forecast) -> html.Section:
 def _lags(subject: Forecast) -> html.Section:
     some = subject.test.at(slice(0, 60))
     options = {"n_background": 20, "n_permutations": 4, **subject.history}
-    found = subject.tested.explain(some.values, some.inputs, **options)
-    sizes, names = found.importances, found.feature_names
+    explained = subject.tested.explain(some.values, some.inputs, **options)
+    sizes, names = explained.importances, explained.feature_names
     order = np.argsort(-sizes, kind="stable")
     subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
     rows = [(names[i], float(sizes[i]), number(sizes[i])) for i in order[:LAGS]]

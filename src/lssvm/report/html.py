@@ -56,7 +56,7 @@ class Markup(str):
 
 
 def escape(value: Any) -> Markup:
-    """Return any value as text of a page; `Markup` stays as it is, None is nothing.
+    """Return any value as text of a page; `Markup` is not changed, None is nothing.
 
     Characters that a page must not hold, or that turn the direction of the text around them, are
     replaced.
@@ -81,10 +81,10 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
     ----------
     name : str
     *children : any
-        Text is escaped; lists are joined; None is left out.
+        Text is escaped; lists are joined; None is omitted.
     **attributes : any
         A trailing underscore is dropped and other underscores become hyphens; None and False are
-        left out, True is a bare attribute.
+        omitted, True is a bare attribute.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def table(
     head : list
         Names of the columns.
     rows : iterable of rows
-        The first cell of each is its heading; cells that are <td> or <th> already stay as they are.
+        The first cell of each is its heading; cells that are <td> or <th> are not changed.
     class_ : str or None, default="numbers"
         Cells after the first are aligned as numbers by default.
 
@@ -685,14 +685,15 @@ def figure(chart: Chart, caption: Any, *, height: int = 290, alone: bool = False
     >>> 'class="key main line"' in made, "<figcaption>a &amp; b</figcaption>" in made
     (True, True)
     """
-    kinds = {Line: "line", Band: "area", Bars: "square", Star: "star", Rule: "dash"}
+    kinds = {Band: "area", Bars: "square", Star: "star", Rule: "dash"}
     items = []
     for mark in chart.marks:
         if mark.label and not isinstance(mark, HeatMap):
-            kind = kinds.get(type(mark), "")
+            kind = kinds.get(type(mark), "line")
             if isinstance(mark, Points):
-                kind = _shape(mark)
-                kind = "ring" if mark.outlined and kind == "dot" else kind
+                kind = "ring" if mark.outlined and _shape(mark) == "dot" else _shape(mark)
+            elif isinstance(mark, Line) and mark.dashed:
+                kind = "dash"
             style = f"key {colour_class(mark.colour)} {kind}"
             items.append(tag("li", tag("span", class_=style, aria_hidden="true"), " ", mark.label))
     listed = tag("ul", items, class_="legend" if len(items) <= KEYS else "legend long")

@@ -74,20 +74,22 @@ def lead(subject: Subject, first: list[Any], advice: str | None) -> html.Markup:
 
 
 def _classes(subject: Subject) -> tuple[list[Any], list[Measure], html.Markup]:
-    found = subject.classes
-    measures = [m for m in class_measures(found) if np.isfinite(m.value)]
-    accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
-    name = quoted(found.classes[usual], 30)
+    predictions = subject.classes
+    measures = [m for m in class_measures(predictions) if np.isfinite(m.value)]
+    accuracy, (baseline, usual) = measures[0], baseline_accuracy(predictions)
+    name = quoted(predictions.classes[usual], 30)
     first = [
         "This model predicts the ",
-        html.tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
+        html.tag("strong", f"{len(predictions.classes)} classes of {short(subject.target, 40)}"),
         " and is right for ",
         html.tag("strong", accuracy.shown),
         f" of {subject.evaluated} (95 % interval {accuracy.span}); always predicting {name}, the "
         f"most frequent class, is right for {percent(baseline)}.",
     ]
-    better = (found.labels != usual).astype(np.float64) - (found.labels != found.decided)
-    gain, error = mean_and_error(better, found.weight)
+    better = (predictions.labels != usual).astype(np.float64) - (
+        predictions.labels != predictions.decided
+    )
+    gain, error = mean_and_error(better, predictions.weight)
     if gain <= Z95 * error:
         ends = " to ".join(number(100.0 * (gain + side * Z95 * error)) for side in (-1, 1))
         subject.notes.append(
@@ -112,16 +114,16 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Measure], html.Markup]:
 def _numbers(
     subject: Subject, intervals: list[Intervals]
 ) -> tuple[list[Any], list[Measure], html.Markup]:
-    found = subject.numbers
-    k, mean = found.Y.shape[1], partial(np.average, axis=0, weights=found.weight)
-    each = [number_measures(found, j) for j in range(k)]
-    base = mean(np.abs(found.Y - mean(found.Y)))
+    predictions = subject.numbers
+    k, mean = predictions.Y.shape[1], partial(np.average, axis=0, weights=predictions.weight)
+    each = [number_measures(predictions, j) for j in range(k)]
+    base = mean(np.abs(predictions.Y - mean(predictions.Y)))
     subject.facts["baseline_mae"] = base.tolist()
     usual = [interval for interval in intervals if interval.coverage == 0.95]
     covered = [[measure for _, measure, _ in coverage_measures(usual, j)] for j in range(k)]
     facts = [{m.key: m.fact for m in measures} for measures in each]
-    for own, inside in zip(facts, covered, strict=True):
-        own |= {f"{m.key}_95": m.fact for m in inside}
+    for entry, inside in zip(facts, covered, strict=True):
+        entry |= {f"{m.key}_95": m.fact for m in inside}
     r2 = [m for measures in each for m in measures if m.key == "r2" and np.isfinite(m.value)]
     average = float(np.mean([m.value for m in r2])) if r2 else np.nan
     explained = ["explains ", html.tag("strong", percent(max(average, 0.0))), " of the variance"]
@@ -129,10 +131,10 @@ def _numbers(
         numbers = html.tag("strong", f"{k} numbers at once")
         first = ["This model predicts ", numbers, " and on average over them ", *explained]
         subject.facts["metrics"] = {"r2": {"value": average}}
-        subject.facts["outputs"] = dict(zip(found.names, facts, strict=True))
+        subject.facts["outputs"] = dict(zip(predictions.names, facts, strict=True))
         rows = [
             [short(name, 40), *[[m.shown, html.tag("small", m.span)] for m in measures]]
-            for name, measures in zip(found.names, each, strict=True)
+            for name, measures in zip(predictions.names, each, strict=True)
         ]
         caption = "Metrics of every output; 95 % intervals by jackknife over rows."
         listed = html.table(caption, ["Output", *[m.name for m in each[0]]], rows)
@@ -309,10 +311,10 @@ def _by_class(subject: Subject) -> html.Markup:
 
 def rankings(subject: Subject) -> html.Section | None:
     """Return the section of ROC, precision-recall and calibration curves."""
-    found = subject.classes
-    if found.ranking is None:
+    predictions = subject.classes
+    if predictions.ranking is None:
         return None
-    drawn = [*_ranking_pictures(found), *_probability_pictures(subject)]
+    drawn = [*_ranking_pictures(predictions), *_probability_pictures(subject)]
     words = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
         "that are calibrated agree with observed frequencies."
@@ -329,14 +331,14 @@ def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
     return Chart(f"{title}: {y} against {x}", x, y, marks, x_limits=ends, y_limits=ends)
 
 
-def _ranking_pictures(found: ClassPredictions) -> list[html.Markup]:
-    two = len(found.classes) == 2
-    columns = [found.positive] if two else range(len(found.classes))
-    curves = {c: made for c in columns if (made := ranking_curves(found, c)) is not None}
+def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
+    two = len(predictions.classes) == 2
+    columns = [predictions.positive] if two else range(len(predictions.classes))
+    curves = {c: made for c in columns if (made := ranking_curves(predictions, c)) is not None}
     if not curves:
         return []
     area = number(np.mean([made["auc"] for made in curves.values()]))
-    roc, precision = (_class_curves(found, curves, key) for key in ("roc", "precision"))
+    roc, precision = (_class_curves(predictions, curves, key) for key in ("roc", "precision"))
     roc.insert(0, Line([0, 1], [0, 1], **GUIDE))
     each = "each class against the others"
     captions = [
@@ -344,7 +346,10 @@ def _ranking_pictures(found: ClassPredictions) -> list[html.Markup]:
         f"Precision-recall curves, {each}.",
     ]
     if two:
-        one, label = curves[found.positive], quoted(found.classes[found.positive], 30)
+        one, label = (
+            curves[predictions.positive],
+            quoted(predictions.classes[predictions.positive], 30),
+        )
         precision.append(Rule(None, one["share"]))
         captions = [
             f"ROC curve for {label}, area {area}; the dashed line is guessing.",
@@ -358,10 +363,13 @@ def _ranking_pictures(found: ClassPredictions) -> list[html.Markup]:
     return [html.figure(chart, words) for chart, words in zip(charts, captions, strict=True)]
 
 
-def _class_curves(found: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
+def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
     """Return the curve of every class, or thin ones with their mean where there are many."""
     if len(curves) <= CURVES:
-        names = [short(found.classes[c], 24) if len(found.classes) > 2 else "" for c in curves]
+        names = [
+            short(predictions.classes[c], 24) if len(predictions.classes) > 2 else ""
+            for c in curves
+        ]
         lines = zip(curves.items(), names, strict=True)
         return [Line(*_thin(*made[key]), name, c) for (c, made), name in lines]
     grid = np.linspace(0, 1, 101)
@@ -384,17 +392,20 @@ def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, Fl
 
 
 def _probability_pictures(subject: Subject) -> list[html.Markup]:
-    found = subject.classes
-    if found.probability is None:
+    predictions = subject.classes
+    if predictions.probability is None:
         return []
     colours: list[Colour]
-    if len(found.classes) == 2:
-        c = found.positive
-        p, hit = found.probability[:, c], found.labels == c
-        across, by = f"probability of {quoted(found.classes[c], 20)}", "by true class"
-        colours, names = [c, 1 - c], [short(found.classes[k], 24) for k in (c, 1 - c)]
+    if len(predictions.classes) == 2:
+        c = predictions.positive
+        p, hit = predictions.probability[:, c], predictions.labels == c
+        across, by = f"probability of {quoted(predictions.classes[c], 20)}", "by true class"
+        colours, names = [c, 1 - c], [short(predictions.classes[k], 24) for k in (c, 1 - c)]
     else:
-        p, hit = found.probability.max(axis=1), found.probability.argmax(axis=1) == found.labels
+        p, hit = (
+            predictions.probability.max(axis=1),
+            predictions.probability.argmax(axis=1) == predictions.labels,
+        )
         across, by = "probability of the predicted class", "right and wrong"
         colours, names = ["main", "wrong"], ["right", "wrong"]
     mean, share, sizes = calibration_bins(p, hit)
@@ -468,7 +479,7 @@ class Thresholds:
         return int(run[len(run) // 2])
 
 
-def thresholds(found: ClassPredictions) -> Thresholds | None:
+def thresholds(predictions: ClassPredictions) -> Thresholds | None:
     """Return the errors at every threshold; None without scores or with other than two classes.
 
     Examples
@@ -482,13 +493,16 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     >>> float(made.cost(1.0).min()), made.default
     (0.25, (0.25, 0.25))
     """
-    p = found.probability if found.probability is not None else found.scores
-    if len(found.classes) != 2 or p is None or len(np.unique(found.labels)) < 2:
+    p = predictions.probability if predictions.probability is not None else predictions.scores
+    if len(predictions.classes) != 2 or p is None or len(np.unique(predictions.labels)) < 2:
         return None
-    score, truth = p[:, found.positive], found.labels == found.positive
-    low, high = (0.0, 1.0) if found.probability is not None else (score.min(), score.max())
+    score, truth = p[:, predictions.positive], predictions.labels == predictions.positive
+    low, high = (0.0, 1.0) if predictions.probability is not None else (score.min(), score.max())
     grid = np.linspace(low, high, POINTS)
-    weight, decided = row_shares(len(truth), found.weight), found.decided == found.positive
+    weight, decided = (
+        row_shares(len(truth), predictions.weight),
+        predictions.decided == predictions.positive,
+    )
     predicted = np.vstack([score > grid[:, None], decided])
     alarms, misses = (predicted & ~truth) @ weight, (~predicted & truth) @ weight
     default = float(alarms[-1]), float(misses[-1])
@@ -569,14 +583,14 @@ OUTPUTS = 6  # outputs that are drawn
 
 def errors(subject: Subject) -> html.Section:
     """Return the section of predicted against true values and residuals."""
-    found = subject.numbers
-    n, k = found.Y.shape
+    predictions = subject.numbers
+    n, k = predictions.Y.shape
     rows = np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))
     drawn = []
     for j in range(min(k, OUTPUTS)):
-        y, f = found.Y[rows, j], found.predicted[rows, j]
+        y, f = predictions.Y[rows, j], predictions.predicted[rows, j]
         title = "Predicted against true values"
-        title += f" of {short(found.names[j], 40)}" if k > 1 else ""
+        title += f" of {short(predictions.names[j], 40)}" if k > 1 else ""
         low, high = min(y.min(), f.min()), max(y.max(), f.max())
         edge = 0.03 * (high - low) or 0.5 * (abs(low) or 1.0)
         ends = (low - edge, high + edge)
@@ -584,7 +598,10 @@ def errors(subject: Subject) -> html.Section:
         axes: dict[str, Any] = {"x_limits": ends, "y_limits": ends}
         drawn.append(html.figure(Chart(title, "true", "predicted", marks, **axes), f"{title}."))
         if k == 1:
-            drawn += [_residuals(y, f), error_histogram(found.Y[:, 0] - found.predicted[:, 0])]
+            drawn += [
+                _residuals(y, f),
+                error_histogram(predictions.Y[:, 0] - predictions.predicted[:, 0]),
+            ]
     words = "Points on the dashed line are predicted exactly."
     words += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
     words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
@@ -639,8 +656,8 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | Non
     for j, full in enumerate(names):
         one = len(names) == 1
         colour, name = ("main", "") if one else (j, short(full, 24))
-        found = coverage_measures(intervals, j)
-        for nominal, measure, width in found:
+        covered = coverage_measures(intervals, j)
+        for nominal, measure, width in covered:
             label = f"{name} {percent(nominal, 0)}".strip()
             rows.append([label, measure.shown, measure.span, number(width)])
             if nominal == 0.95 and not measure.low <= 0.95 <= measure.high:
@@ -650,8 +667,8 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | Non
                     "differ from the training rows."
                 )
         if j < OUTPUTS:
-            x, y = [f[0] for f in found], [f[1].value for f in found]
-            ends = np.transpose([(f[1].low, f[1].high) for f in found])
+            x, y = [f[0] for f in covered], [f[1].value for f in covered]
+            ends = np.transpose([(f[1].low, f[1].high) for f in covered])
             marks += [Whiskers(x, ends, colour=colour), Line(x, y, name, colour)]
             marks.append(Points(x, y, colour=colour, size=8.0))
     axes: dict[str, Any] = {

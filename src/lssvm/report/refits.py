@@ -253,8 +253,8 @@ def out_of_fold(
     >>> from lssvm.plots.rows import SampledRows
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> model = LSSVR(100.0, gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> found, _ = out_of_fold(model, SampledRows.read(model, (X, np.sin(X[:, 0]))))
-    >>> bool(np.abs(found.Y - found.predicted).max() < 0.1)
+    >>> predictions, _ = out_of_fold(model, SampledRows.read(model, (X, np.sin(X[:, 0]))))
+    >>> bool(np.abs(predictions.Y - predictions.predicted).max() < 0.1)
     True
     """
     some = rows.some(FOLD_ROWS)
@@ -306,16 +306,16 @@ def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = N
 
 
 def _positive(
-    found: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
+    predictions: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
 ) -> ClassPredictions | NumberPredictions:
     """Return predictions with their positive class."""
-    if isinstance(found, ClassPredictions):
-        return replace(found, positive=positive_class(found.classes, rows.y, pos_label))
+    if isinstance(predictions, ClassPredictions):
+        return replace(predictions, positive=positive_class(predictions.classes, rows.y, pos_label))
     if pos_label is not None:
         raise InvalidInputError(
             f"pos_label={pos_label!r} is for classes, but numbers are predicted."
         )
-    return found
+    return predictions
 
 
 def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
@@ -422,7 +422,7 @@ def learning_curve(
     Notes
     -----
     Six nested parts of at most 4,000 rows, from a 32nd on; the last point is the model itself where
-    ``test`` is given and it is no stack, whose copies are other models. The fits together cost
+    ``test`` is given and it is not a stack, whose copies are other models. The fits together cost
     about as much as one or two of the largest.
     """
     model = fitted_model(estimator)

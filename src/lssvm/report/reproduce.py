@@ -282,10 +282,10 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
 def _chosen(subject: Subject) -> html.Markup:
     rows = []
     for name, value in parameters_of(subject.model).items():
-        said = value if isinstance(value, str) else _text(value)
+        text = value if isinstance(value, str) else _text(value)
         if np.ndim(value) > 0:
-            said = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
-        rows.append([f"{name}_", html.tag("code", said), MEANINGS[name]])
+            text = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
+        rows.append([f"{name}_", html.tag("code", text), MEANINGS[name]])
     if is_table(subject.model):
         return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))

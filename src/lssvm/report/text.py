@@ -76,7 +76,7 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return a time in words.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def duration(seconds: float) -> str:
 
 
 def short(text: Any, length: int = 18) -> str:
-    """Return a text, its middle left out where it is long.
+    """Return a text without its middle where it is long.
 
     Examples
     --------

@@ -55,8 +55,8 @@ def tuning(subject: Subject) -> html.Section | None:
 
 def tuning_result(model: Estimator) -> TuningResult | None:
     """Return the record of a search; None where nothing was searched, or each problem by itself."""
-    found = fitted_attributes(model).get("tuning_result_")
-    return found if isinstance(found, TuningResult) else None
+    result = fitted_attributes(model).get("tuning_result_")
+    return result if isinstance(result, TuningResult) else None
 
 
 def search_figure(results: dict[str, Any]) -> html.Markup | None:
@@ -122,11 +122,11 @@ def _words(subject: Subject) -> str:
 
 def _sizes(subject: Subject) -> html.Markup | None:
     """Return the table of numbers of prototypes, where these were tuned."""
-    found = fitted_attributes(subject.model).get("size_results_")
-    if not found:
+    results = fitted_attributes(subject.model).get("size_results_")
+    if not results:
         return None
-    values, what = as_shown(np.asarray(found["mean_test_score"]))
-    lines = zip(found["n_prototypes"], values, found["std_test_score"], strict=True)
+    values, what = as_shown(np.asarray(results["mean_test_score"]))
+    lines = zip(results["n_prototypes"], values, results["std_test_score"], strict=True)
     rows = [[f"{m:,}", number(v), number(d)] for m, v, d in lines]
     head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
     chosen = parameters_of(subject.model)["n_prototypes"]
@@ -231,7 +231,7 @@ def prototypes(subject: Subject) -> html.Section | None:
         names = tuple(f"{name} (scaled)" for name in names)
     points, places, axes = project(X, Z, names)
     labels, classes = _groups(subject, rows.y)
-    own = _prototype_groups(subject, support)
+    groups = _prototype_groups(subject, support)
     drawn = np.arange(len(places))
     if len(places) > PROTOTYPES:
         drawn = np.random.default_rng(0).choice(len(places), PROTOTYPES, replace=False)
@@ -240,7 +240,7 @@ def prototypes(subject: Subject) -> html.Section | None:
         prototypes=places[drawn],
         names=axes,
         labels=labels,
-        prototype_labels=own[drawn],
+        prototype_labels=groups[drawn],
         classes=classes,
         ordered=not subject.classification,
     )
