@@ -644,7 +644,8 @@ def as_function(command: type[General]) -> Callable[..., None]:
             if value is not None and value not in words.split("|"):
                 known = words.replace("|", ", ")
                 raise InvalidInputError(f"{written} {value} is not known: give one of {known}.")
-        options = command(**values)
+        lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        options = command(**(values | lists))
         try:
             with plain_warnings(options.output):
                 vars(import_module(f"lssvm.cli.{command.module}"))[name](options)
