@@ -158,8 +158,8 @@ def value_text(value: Any) -> str:
         number = float(value)
         text = f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
         return text.replace("-", "\u2212")
-    text = str(value)
-    return text if len(text) <= 18 else f"{text[:17]}…"
+    text = str(value).removesuffix(" 00:00:00")
+    return text if len(text) <= 20 else f"{text[:19]}…"
 
 
 def ranks(column: RawColumn) -> FloatArray:

@@ -451,7 +451,7 @@ def _pictures(subject: Forecast) -> html.Section:
     title = "The first free run and the true values, with its 95 % interval"
     marks = list(display.marks().values())
     ticks = subject.ticks(n - before, n + h, 1 - n)
-    run = Chart(title, "time", "value", marks, x_ticks=ticks)
+    run = Chart(title, "step" if ticks is None else "time", "value", marks, x_ticks=ticks)
     every = np.concatenate([subject.past.values, subject.test.values])
     thin = np.unique(np.linspace(0, len(every) - 1, 1500).round().astype(int))
     line = Line(thin, every[thin], "", "text", width=1.0)

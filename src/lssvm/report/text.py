@@ -25,7 +25,7 @@ def number(value: float) -> str:
     value = float(value)
     if not math.isfinite(value):
         return UNKNOWN if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
-    whole = value.is_integer()
+    whole = float(f"{value:.12g}").is_integer()
     value = value if abs(value) >= 1000 else float(f"{value:.3g}")  # 0.9999 is 1.00, not 1.000
     size = math.floor(math.log10(abs(value))) if value else 0
     if not -5 <= size < 9:
