@@ -26,6 +26,7 @@ from lssvm.plots.charts import (
     Line,
     Points,
     Rule,
+    Star,
     Words,
 )
 from lssvm.plots.plane import project
@@ -128,6 +129,26 @@ def test_pictures_hold_what_was_drawn(shape):
     assert marks, "the two finite points are in one path"
     assert "<w>" in page.text
     assert "lo" in page.text and "nan" not in svg(chart)
+
+
+def test_the_legend_names_the_labelled_marks_by_their_symbols():
+    marks = [
+        Line([0, 1], [0, 1], "rising", 3),
+        Line([0, 1], [1, 0], "falling", "text", dashed=True),
+        Points([0.5], [0.5], "ringed", 1, outlined=True),
+        Band([0, 1], ([0, 0], [1, 1])),
+        Star(0.5, 0.5, "chosen", "wrong"),
+    ]
+    page = Page(figure(Chart("t", "x", "y", marks), "c"))
+    symbols = page.attributes("span", "class")
+    assert symbols == ["key s3 line", "key text dash", "key s1 ring", "key wrong star"]
+    assert all(word in page.text for word in ("rising", "falling", "ringed", "chosen"))
+
+
+def test_the_values_of_a_chart_are_those_of_its_marks():
+    chart = Chart("t", "x", "y", [Rule(None, 3.0), Band([1, 2], ([0, 1], [4, 5]))])
+    assert chart.values("x").tolist() == [1, 2] and chart.values("y").max() == 5
+    assert Chart("t", "x", "y", []).values("x").size == 0
 
 
 def test_points_outside_the_axes_stay_in_the_picture():
