@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import Stopped, printable
 from lssvm._core.progress import listening
 
@@ -313,72 +314,46 @@ def table_writer(out: str, *, escape: bool = True) -> Iterator[Callable[[Mapping
         Whether cells of text and names in CSV that begin with =, +, -, @, a tab or a carriage
         return get an apostrophe before them.
     """
-    from lssvm._core.atomic import replacing
+    import csv
 
-    if out == "-":
-        yield _TableFile(sys.stdout, ".csv", escape).write
-        sys.stdout.flush()
-        return
-    with replacing(out) as name:
-        file = _TableFile(name, os.path.splitext(out)[1].lower(), escape)
-        try:
-            yield file.write
-        finally:
-            file.close()
-
-
-class _TableFile:
-    """A table that grows by blocks."""
-
-    def __init__(self, where: Any, ending: str, escape: bool) -> None:
-        self.where, self.ending, self.escape = where, ending, escape
-        self._schema: Any = None
-        self._file: Any = None
-
-    def write(self, columns: Mapping[str, Any]) -> None:
-        """Add rows."""
-        import pyarrow as pa
-
-        if self.ending == ".csv":
-            self._write_csv(columns)
-            return
-        table = pa.table({name: _arrow(values) for name, values in columns.items()})
-        if self._file is None:
-            from pyarrow import parquet
-
-            kind = parquet.ParquetWriter if self.ending == ".parquet" else pa.ipc.new_file
-            self._schema, self._file = table.schema, kind(self.where, table.schema)
-        self._file.write_table(table.cast(self._schema))
-
-    def _write_csv(self, columns: Mapping[str, Any]) -> None:
-        import csv
-
-        write = escaped if self.escape else (lambda value: value)
-        rows: list[Any] = []
-        if self._file is None:
-            self._file = self.where
-            if isinstance(self.where, str):
-                self._file = open(self.where, "w", encoding="utf-8", newline="")
-            rows.append(columns)
-        lists = map(_listed, columns.values())
-        rows += zip(*lists, strict=True)
-        csv.writer(self._file, lineterminator="\n").writerows(map(write, row) for row in rows)
-
-    def close(self) -> None:
-        """End the file; standard output stays open."""
-        if self._file is not None and isinstance(self.where, str):
-            self._file.close()
-
-
-def _listed(values: Any) -> Any:
     import pyarrow as pa
+    from pyarrow import parquet
 
-    if isinstance(values, pa.ChunkedArray):
+    ending = ".csv" if out == "-" else os.path.splitext(out)[1].lower()
+    cell = escaped if escape else (lambda value: value)
+    with ExitStack() as stack:
+        where: Any = sys.stdout if out == "-" else stack.enter_context(replacing(out))
+        if ending == ".csv" and out != "-":
+            where = stack.enter_context(open(where, "w", encoding="utf-8", newline=""))
+        file: Any = None
+        schema: Any = None  # of the first rows
+
+        def write(columns: Mapping[str, Any]) -> None:
+            nonlocal file, schema
+            if ending == ".csv":
+                rows: list[Any] = [columns] if file is None else []
+                file = file or csv.writer(where, lineterminator="\n")
+                rows += zip(*map(_as_list, columns.values()), strict=True)
+                file.writerows(map(cell, row) for row in rows)
+                return
+            table = pa.table({name: _as_arrow(values) for name, values in columns.items()})
+            if file is None:
+                make = parquet.ParquetWriter if ending == ".parquet" else pa.ipc.new_file
+                schema = table.schema
+                file = stack.enter_context(make(where, schema))
+            file.write_table(table.cast(schema))
+
+        yield write
+    sys.stdout.flush()
+
+
+def _as_list(values: Any) -> Any:
+    if type(values).__module__.startswith("pyarrow"):
         return values.to_pylist()
     return values if isinstance(values, list) else values.tolist()
 
 
-def _arrow(values: Any) -> Any:
+def _as_arrow(values: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(values, pa.ChunkedArray):
