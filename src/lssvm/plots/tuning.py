@@ -197,7 +197,7 @@ class TuningSurfaceDisplay(Display):
         x, y, best = np.log10(self.C), np.log10(self.gamma), self.best_index
         values, what = as_shown(self.scores)
         both = (("C", self.C[best]), ("gamma", self.gamma[best]))
-        pair = ", ".join(f"{name} = {value:.3g}" for name, value in both if np.isfinite(value))
+        pair = ", ".join(f"{name} = {_text(value)}" for name, value in both if np.isfinite(value))
         if len(self.tuned) < 2:
             name = (self.tuned or ["C"])[0]
             x = y if name == "gamma" else x
@@ -217,7 +217,7 @@ class TuningSurfaceDisplay(Display):
             )
         wide = values.min() > 0 and values.max() > WIDE * values.min()
         shades = np.log10(values) if wide else values
-        names, label = (f"{values.min():.3g}", f"{values.max():.3g}"), f"cross-validated {what}"
+        names, label = (_text(values.min()), _text(values.max())), f"cross-validated {what}"
         marks: list[Mark] = [HeatMap(x, y, label, values=shades, ends=names, loss=what == "loss")]
         for i, stage in enumerate(dict.fromkeys(self.stages.tolist())):
             rows, shape = self.stages == stage, SHAPES[i % len(SHAPES)]
@@ -249,6 +249,10 @@ class TuningSurfaceDisplay(Display):
             self.colorbar_.set_ticks(LogLocator(subs=(1.0, 2.0, 5.0)), minor=False)
             self.colorbar_.formatter = FuncFormatter(lambda value, _: f"{value:g}")
             self.colorbar_.minorticks_off()
+
+
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if 1e3 <= value < 1e7 else f"{value:.3g}"
 
 
 def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:

@@ -634,10 +634,8 @@ def _heat_map(mark: HeatMap, x: Scale, y: Scale) -> Iterator[Markup]:
         style = {"class_": f"fl {colour} cell", "fill_opacity": 0.04 + 0.86 * level / (SHADES - 1)}
         yield tag("path", d="".join(cells), **style)
     ends = mark.ends[::-1] if mark.loss else mark.ends
-    names = [
-        _words(ends[0], left, bar[0] + 13.0, "start"),
-        _words(ends[1], left, bar[-1] - 5.0, "start"),
-    ]
+    places = zip(ends, (bar[0] + 13.0, bar[-1] - 5.0), strict=True)
+    names = [_words(name, WIDTH - 2.0, at, "end") for name, at in places]
     yield tag("g", names, class_="ticks")
 
 
