@@ -183,6 +183,9 @@ class TuningSurfaceDisplay(Display):
         self.profile_ = drawn.get("best C at each gamma")
         if isinstance(surface := chart.marks[0], HeatMap):
             self._draw_surface(surface)
+            for mark, artist in zip(chart.marks, artists, strict=True):
+                if isinstance(mark, Points):  # white, on colours that are dark where they are good
+                    artist.set(color="white", mec="black", mew=0.3, alpha=1.0, markersize=3.2)
         self.legend_ = self.legend_above()
         return self
 
@@ -245,6 +248,9 @@ class TuningSurfaceDisplay(Display):
         grid = self.ax_.tricontourf(surface.x, surface.y, values, levels, cmap=colours, norm=norm)
         place = {"ax": self.ax_, "pad": 0.02, "label": surface.label}
         self.surface_, self.colorbar_ = grid, self.figure_.colorbar(grid, **place)
+        for v, set_limits in ((surface.x, self.ax_.set_xlim), (surface.y, self.ax_.set_ylim)):
+            edge = 0.02 * np.ptp(v)  # or marks at the limits would be cut
+            set_limits(v.min() - edge, v.max() + edge)
         if wide:
             self.colorbar_.set_ticks(LogLocator(subs=(1.0, 2.0, 5.0)), minor=False)
             self.colorbar_.formatter = FuncFormatter(lambda value, _: f"{value:g}")
