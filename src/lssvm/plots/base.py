@@ -14,18 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, library
-from lssvm.plots.charts import (
-    SHAPES,
-    Band,
-    Chart,
-    Line,
-    Mark,
-    Points,
-    Rule,
-    Star,
-    Whiskers,
-    Words,
-)
+from lssvm.plots.charts import SHAPES, Band, Chart, Line, Mark, Points, Rule, Star, Whiskers, Words
 
 # Okabe and Ito's colours for readers with any kind of colour vision, without the pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")

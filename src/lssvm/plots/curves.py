@@ -9,14 +9,7 @@ from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import (
-    COLOURS,
-    Display,
-    Estimator,
-    finite_vector,
-    require,
-    support_magnitudes,
-)
+from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, require, support_magnitudes
 from lssvm.plots.charts import Band, Chart, Line, Mark, Rule, Star
 from lssvm.reductions import SparsityPath
 

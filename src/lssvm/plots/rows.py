@@ -22,12 +22,7 @@ from lssvm.data.raw import RawBlock, Schema, TextColumn, check_rows, plain_featu
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import TableFit
-from lssvm.plots.base import (
-    Estimator,
-    behind_steps,
-    fitted_attributes,
-    fitted_model,
-)
+from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, fitted_model
 from lssvm.reductions import SparsityPath
 
 MANY = 64  # pairs of classes

@@ -13,17 +13,7 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, line_style, pyplot
-from lssvm.plots.charts import (
-    SHAPES,
-    Band,
-    Chart,
-    HeatMap,
-    Line,
-    Mark,
-    Points,
-    Star,
-    log_ticks,
-)
+from lssvm.plots.charts import SHAPES, Band, Chart, HeatMap, Line, Mark, Points, Star, log_ticks
 from lssvm.tuning.search import TuningResult
 
 KEYS = ("param_C", "param_gamma", "mean_test_score", "std_test_score", "rank_test_score", "stage")

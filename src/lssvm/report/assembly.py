@@ -20,14 +20,7 @@ from lssvm.report.performance import costs, coverage, errors, lead, mistakes, ra
 from lssvm.report.refits import Subject, held_out_intervals, read_subject
 from lssvm.report.reproduce import reproduce, time_spent
 from lssvm.report.text import percent, quoted, short
-from lssvm.report.tuning import (
-    configurations,
-    learning,
-    prototypes,
-    sizes,
-    tuning,
-    tuning_result,
-)
+from lssvm.report.tuning import configurations, learning, prototypes, sizes, tuning, tuning_result
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 

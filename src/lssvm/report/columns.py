@@ -355,10 +355,7 @@ def _relevance(subject: Subject) -> list[html.Markup]:
     )
     caption = "Relevance: the share of each feature in the distances of the kernel."
     rows = [(name, share, percent(share)) for name, share in display.rows()]
-    return [
-        html.why(words),
-        html.bar_table(caption, ["Feature", "", "Share"], rows),
-    ]
+    return [html.why(words), html.bar_table(caption, ["Feature", "", "Share"], rows)]
 
 
 SHAPE_WORK = 6e9  # operations that the charts may take

@@ -428,11 +428,7 @@ def _metrics(subject: Forecast) -> html.Section:
             f"The model is not better than {name}, which is off by {number(other)} on average."
         )
     caption = "Metrics of the free runs; 95 % intervals by Student's t over the runs."
-    body = [
-        html.tiles(leading),
-        html.why(words),
-        metrics_table(caption, metrics),
-    ]
+    body = [html.tiles(leading), html.why(words), metrics_table(caption, metrics)]
     return html.Section("figures", "How good it is", "Metrics", None, body)
 
 

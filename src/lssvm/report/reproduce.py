@@ -22,13 +22,7 @@ from lssvm.data import CsvOptions, Scan
 from lssvm.data.scanning import SplitReader
 from lssvm.io.files import schema_hash
 from lssvm.plots.base import Estimator
-from lssvm.plots.rows import (
-    SampledRows,
-    innermost_reader,
-    is_table,
-    parameters_of,
-    preparation_of,
-)
+from lssvm.plots.rows import SampledRows, innermost_reader, is_table, parameters_of, preparation_of
 from lssvm.report import html
 from lssvm.report.refits import Subject
 from lssvm.report.text import clean, duration, number
