@@ -53,13 +53,13 @@ def compare(options: Compare) -> None:
     output = options.output
     inspected = inspect_table(open_table(options.data, options, output.note), options)
     classes = inspected.classes
-    output.note(f"lssvm: {inspected.summary()}")
+    output.note(f"{inspected.summary()}")
     train, test = gather(inspected, options)
-    output.note(f"lssvm: {len(train.X):,} rows to train on, {len(test.X):,} to test on")
+    output.note(f"{len(train.X):,} rows to train on, {len(test.X):,} to test on")
     n, d = train.X.shape
     measured = []
     for name, note, model in contenders(classes, n, d, options.seed):
-        output.note(f"lssvm: fitting {name}")
+        output.note(f"fitting {name}")
         measured.append(_measured(name, note, model, train, test, classes))
     error = f"test {'error' if classes else 'RMSE'}"
     output.table(

@@ -52,7 +52,7 @@ class Output:
     def note(self, text: str) -> None:
         """Write a line to standard error."""
         if not self.quiet:
-            sys.stderr.write(f"{printable(text, LONGEST)}\n")
+            sys.stderr.write(f"lssvm: {printable(text, LONGEST)}\n")
 
     def line(self, text: str) -> None:
         """Write a line of the result."""
@@ -153,7 +153,7 @@ def plain_warnings(output: Output) -> Iterator[None]:
         text = " ".join(str(message).split())
         if text not in seen:
             seen.add(text)
-            output.note(f"lssvm: warning: {text}")
+            output.note(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -247,11 +247,11 @@ class FitProgress:
         if now - self._last >= _LINE_EVERY:
             self._last = now
             if ", " in what:  # with the progress in it
-                self.output.note(f"lssvm: {what}")
+                self.output.note(f"{what}")
                 return
             of = f" {done} of at most {planned} evaluations" if done else ""
             tail = f", {best}" if best else ""
-            self.output.note(f"lssvm: {what}{of}{tail}, {now - self._start:.0f} s")
+            self.output.note(f"{what}{of}{tail}, {now - self._start:.0f} s")
 
     def _interrupt(self, *_: Any) -> None:
         again, self.stopped = self.stopped, True
@@ -259,7 +259,7 @@ class FitProgress:
             raise KeyboardInterrupt
         if self._searching:
             raise Stopped  # the search ends with what is best so far
-        self.output.note("lssvm: solving with the best parameters so far; Ctrl-C again gives up")
+        self.output.note("solving with the best parameters so far; Ctrl-C again gives up")
 
 
 def _bar() -> Any:

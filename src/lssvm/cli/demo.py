@@ -28,7 +28,7 @@ def datasets(options: Datasets) -> None:
             raise InvalidInputError("--json describes a file that is written: give -o FILE.")
         check_writable(out, (".csv",), stdout=True)
         rows = write_dataset(name, out)
-        output.note(f"lssvm: {rows:,} rows of {name} written{'' if out == '-' else f' into {out}'}")
+        output.note(f"{rows:,} rows of {name} written{'' if out == '-' else f' into {out}'}")
         if out != "-":
             output.result({"name": name, "rows": rows, "output": out})
         return

@@ -66,7 +66,7 @@ def forecast(options: Forecast) -> None:
         except InvalidInputError as error:
             if options.by_time is not None:
                 raise
-            output.note(f"lssvm: steps are numbered. {error}")
+            output.note(f"steps are numbered. {error}")
             times = None
     season = options.season or (None if calendar is None else calendar.season) or find_season(y)
     check = backtest(y, options, season) if options.test else None

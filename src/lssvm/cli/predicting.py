@@ -70,12 +70,12 @@ def predict(options: Predict) -> None:
                 rows += len(block)
                 if check is not None:
                     check.add(block)
-    output.note(f"lssvm: {rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
+    output.note(f"{rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
     result = {"model": options.model, "data": options.data, "output": out, "rows": rows}
     if check is not None:
         result["check"] = check.result()
         for line in check.lines():
-            output.note(f"lssvm: check: {line}")
+            output.note(f"check: {line}")
     output.result(result)
 
 

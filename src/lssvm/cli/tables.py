@@ -169,7 +169,7 @@ def open_table(path: str, reading: Reading, note: Callable[[str], None] | None =
     written = first if isinstance(first, CsvFile | TableFile) else None  # text, or a sheet
     integers, how = (set(), "") if written is None else (written.integers, str(written.told))
     if note is not None and how:
-        note(f"lssvm: {os.path.basename(files[0])} is read as {how}")
+        note(f"{os.path.basename(files[0])} is read as {how}")
     return Table(path, kinds, csv, frozenset(integers), how, dates)
 
 

@@ -147,20 +147,16 @@ def fit_rows(
         Where it was interrupted before there was a model.
     """
     output = options.output
-    output.note(f"lssvm: {inspected.summary()}")
+    output.note(f"{inspected.summary()}")
     if inspected.without:
-        rows = (
-            "1 row has no target and is"
-            if inspected.without == 1
-            else (f"{inspected.without:,} rows have no target and are")
-        )
-        output.note(f"lssvm: {rows} dropped")
+        rows = f"{inspected.without:,} rows have no target and are dropped"
+        output.note("1 row has no target and is dropped" if inspected.without == 1 else rows)
     _note_columns(output, inspected.dropped)
     train, test = inspected.scan(), None
     if rule is not None:
         train, test = rule.split(inspected.table, train, inspected.target)
         if test is not None:
-            output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.words()}")
+            output.note(f"{test.n_rows:,} rows are held out: {rule.words()}")
     rule = None if test is None else rule
     fitted = Fitted(model, inspected, train, test, rule, options.seed, 0.0, False)
     groups, started = fitted.groups, time.monotonic()
@@ -172,13 +168,13 @@ def fit_rows(
     _note_columns(output, dropped)
     ready = prepared_table(model)
     for name, guess in ({} if ready is None else ready.guesses).items():
-        output.note(f"lssvm: column {name!r}: {guess}")
+        output.note(f"column {name!r}: {guess}")
     return fitted
 
 
 def _note_columns(output: Output, dropped: Mapping[str, str]) -> None:
     for name, reason in dropped.items():
-        output.note(f"lssvm: column {name!r} is dropped: {reason}")
+        output.note(f"column {name!r} is dropped: {reason}")
 
 
 def train(options: Train) -> None:
@@ -230,7 +226,7 @@ def _train(table: Table, options: Train) -> None:
     refit = fitted.model is not tested.model
     written = _write(fitted, metrics, options.out, refit=refit, positive=positive)
     if fitted.interrupted:
-        output.note(f"lssvm: interrupted; the best model so far is in {options.out}")
+        output.note(f"interrupted; the best model so far is in {options.out}")
         output.result(written)
         raise typer.Exit(INTERRUPTED)
     suspected = None
@@ -238,9 +234,8 @@ def _train(table: Table, options: Train) -> None:
         suspected = _write_report(tested, options, notes, positive)
     if suspected is not None:
         written["report"] = options.report
-    _warn_of_leaks(
-        output, find_leaks(tested) if suspected is None else suspected, inspected.classes
-    )
+    leaking = find_leaks(tested) if suspected is None else suspected
+    _warn_of_leaks(output, leaking, inspected.classes)
     _print(output, fitted, metrics, options.out)
     if suspected is not None:
         output.line(f"report written to {options.report}")
@@ -271,7 +266,7 @@ def _inspect(table: Table, options: Train) -> tuple[Inspection, str]:
             f"{table.path}: {reason}, so the default is the fixed-size model, which has no "
             "--preset and no --time-limit: give --model table or --model fixed-size."
         )
-    options.output.note(f"lssvm: {reason}: the fixed-size model reads the rows block by block")
+    options.output.note(f"{reason}: the fixed-size model reads the rows block by block")
     return inspect_table(table, kept), "fixed-size"
 
 
@@ -314,7 +309,7 @@ def _warn_of_leaks(output: Output, suspected: Mapping[str, float], classes: bool
     what = "of the rows correctly" if classes else "of the variance of the target"
     for name, share in suspected.items():
         output.note(
-            f"lssvm: warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
+            f"warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
             f"leak: check that it is known before the target, or train with --drop {name}"
         )
 
@@ -323,15 +318,15 @@ def cross_validate(fitted: Fitted, output: Output, positive: str | None) -> dict
     """Return metrics of rows that are each predicted by a copy of the model without them."""
     n = fitted.inspected.n_rows
     if n < FEWEST:
-        output.note(f"lssvm: {n} rows are too few to test the model")
+        output.note(f"{n} rows are too few to test the model")
         return None
     try:
         rows = SampledRows.read(fitted.model, fitted.train)
         predictions = out_of_fold(fitted.model, rows)[0]
     except InvalidInputError as error:
-        output.note(f"lssvm: the model is not tested. {error}")
+        output.note(f"the model is not tested. {error}")
         return None
-    output.note(f"lssvm: {n} rows are too few to hold some out: metrics are cross-validated")
+    output.note(f"{n} rows are too few to hold some out: metrics are cross-validated")
     return metrics_of(predictions, positive=positive)
 
 
@@ -423,14 +418,12 @@ def _write_report(
             pos_label=positive,
         )
     except KeyboardInterrupt as error:
-        options.output.note(
-            f"lssvm: interrupted; the model is in {options.out}, there is no report"
-        )
+        options.output.note(f"interrupted; the model is in {options.out}, there is no report")
         raise typer.Exit(INTERRUPTED) from error
     except (LSSVMError, OSError, ValueError, MemoryError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         failed = f"the model is in {options.out}, but its report failed"
-        options.output.note(f"lssvm: error: {failed}: {text}")
+        options.output.note(f"error: {failed}: {text}")
         return None
     suspected: dict[str, float] = facts.get("data", {}).get("suspected_leaks", {})
     return suspected
@@ -495,7 +488,7 @@ def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> li
         if not entry["rows"]:
             n = (inspected.labels or {}).get(entry["class"], 0)
             rows = "1 row" if n == 1 else f"{n} rows"
-            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({rows})")
+            output.note(f"class {entry['class']!r} is too rare to be tested ({rows})")
     return notes
 
 
