@@ -15,8 +15,7 @@ from tests.cli.running import QUICK, good, mixed_rows, write_csv
 
 import lssvm as package
 from lssvm import scan
-from lssvm.cli.models import as_given
-from lssvm.cli.options import Modelling
+from lssvm.cli.models import model_rows
 from lssvm.datasets import load_german_credit
 
 NEW = mixed_rows(60, seed=9)
@@ -177,7 +176,7 @@ def test_the_page_of_a_short_series_is_the_forecast_alone(tmp_path):
     data = write_csv(tmp_path / "s.csv", rows)
     good("forecast", data, "-c", "x", "--horizon", "3", "--report", tmp_path / "f.html")
     page = (tmp_path / "f.html").read_text()
-    assert 'id="next"' in page and "too short to be judged" in page
+    assert 'id="next"' in page and "too short to be tested" in page
     assert 'id="figures"' not in page
 
 
@@ -190,7 +189,7 @@ def test_a_short_series_is_refused(tmp_path):
 
 
 def test_demo_shows_concrete_first_and_credit_second(tmp_path, monkeypatch):
-    monkeypatch.setattr("lssvm.cli.app.MODEL", Modelling(preset="fast"))
+    monkeypatch.setattr("lssvm.cli.demo.PRESET", "fast")
     answer = good("demo", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     endings = (".csv", ".lssvm", ".html", "-predictions.csv")
@@ -306,7 +305,7 @@ def test_the_code_of_a_report_gives_the_same_rows_model_and_figures(
     X = scan("other.csv", columns=list(made["columns"]))
     saved = package.load("m.lssvm")
     block = next(X.blocks())
-    given = [as_given(model, block) for model in (saved, made["model"])]
+    given = [model_rows(model, block) for model in (saved, made["model"])]
     np.testing.assert_array_equal(saved.predict(given[0]), made["model"].predict(given[1]))
 
 

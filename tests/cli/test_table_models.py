@@ -154,7 +154,7 @@ def test_the_table_model_reads_many_rows_block_by_block(tmp_path, monkeypatch, f
 )
 def test_which_rows_are_too_many_for_the_table_model(folder, rows, memory, grouped, why):
     table = open_table(str(folder / "data.csv"), Reading(), str)
-    inspected = replace(inspect_table(table, Columns("income")), n_rows=rows)
+    inspected = replace(inspect_table(table, Columns(target="income")), n_rows=rows)
     said = too_large(inspected, memory, grouped)
     assert why in said and bool(said) == bool(why)
 

@@ -401,7 +401,7 @@ def test_few_rows_are_cross_validated_and_the_terminal_says_so(tmp_path, target)
     assert (found["tested"], found["test"]["rows"]) == ("cross-validated", 60)
     assert found["test_share"] == 0.0 and found["held_out"] is None
     answer = good(*words)
-    assert "60 rows are too few to hold some out: figures are cross-validated" in answer.err
+    assert "60 rows are too few to hold some out: metrics are cross-validated" in answer.err
     assert "on 60 cross-validated rows" in answer.out
     assert "on 60 cross-validated rows" in good("info", tmp_path / "m.lssvm").out
     assert good(*words, "--test", "0.2", "--json").json["test"]["rows"] == 12  # as asked

@@ -17,7 +17,7 @@ import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.backends.host import Host
-from lssvm.cli.checking import nearest_of
+from lssvm.cli.predicting import nearest_of
 from lssvm.fitting import Member, Problem
 from lssvm.fitting.table_prototypes import fit_global, moments_of, rows_of
 from lssvm.fitting.table_work import Candidate, Work

@@ -28,14 +28,17 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def shown_texts():
-    """Return what readers see: README, pages, examples, help, strings of report and terminal."""
+    """Return what readers see: README, pages, examples, help, strings of programs and displays."""
     paths = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
     paths += sorted((ROOT / "docs").glob("*.rst")) + sorted((ROOT / "examples").glob("*.py"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
-    pytest.importorskip("typer")
-    commands = import_module("lssvm.cli.app").app.registered_commands
-    texts["help"] = "\n".join(one.callback.__doc__ for one in commands)
-    readers = [name for name in SOURCES if name.startswith(("lssvm.cli", "lssvm.report"))]
+    typer = pytest.importorskip("typer")
+    program = typer.main.get_command(import_module("lssvm.cli.app").app)
+    context = program.make_context("lssvm", [], resilient_parsing=True)
+    for name, command in program.commands.items():
+        texts[f"help of {name}"] = command.get_help(context)
+    folders = ("lssvm.cli", "lssvm.plots", "lssvm.report")
+    readers = [name for name in SOURCES if name.startswith(folders)]
     return texts | {name: shown_strings(SOURCES[name]) for name in readers}
 
 

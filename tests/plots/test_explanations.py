@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from lssvm import LSSVC, LSSVR, LSSVMClassifier
+from lssvm import LSSVC, LSSVR, FixedSizeLSSVR, LSSVMClassifier, scan
 from lssvm._core.errors import InvalidInputError, MissingDependencyError
 from lssvm.codes import Coding
 from lssvm.explanations import Explanation
@@ -150,6 +152,32 @@ def test_what_is_missing_is_said(display, model):
 def test_without_matplotlib_the_extra_is_named(model, without_matplotlib):
     with pytest.raises(MissingDependencyError, match=r"\.\[plots\]"):
         BeeswarmDisplay.from_estimator(model, X)
+
+
+def test_what_is_drawn_is_handed_over_to_shap(explanation, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=SimpleNamespace))
+    handed = BeeswarmDisplay(explanation).to_shap()
+    np.testing.assert_array_equal(handed.values, explanation.values)
+    assert handed.feature_names == list(explanation.feature_names)
+    (row,) = WaterfallDisplay(explanation, 3).to_shap().values
+    np.testing.assert_array_equal(row, explanation.values[3])
+
+
+def test_columns_that_add_nothing_are_not_drawn():
+    labels = [label for label, _, _ in WaterfallDisplay(made([5.0, 2.0])).rows(["u", "v"])]
+    assert labels == ["u = 5"]
+
+
+def test_partial_dependence_of_a_model_that_was_fitted_to_a_scan():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=80), "job": rng.choice(["cook", "smith"], 80)})
+    data = scan(frame.assign(y=2.0 * frame.age + (frame.job == "cook")), target="y")
+    model = FixedSizeLSSVR(20, C=10.0, gamma=0.1).fit(data)
+    display = PartialDependenceDisplay.from_estimator(model, frame, column="age", n_points=5)
+    by_hand = [model.predict(frame.assign(age=value)).mean() for value in display.values]
+    np.testing.assert_allclose(display.line_.get_ydata(), by_hand, rtol=1e-12)
+    with pytest.raises(InvalidInputError, match="fewer than two values"):
+        PartialDependenceDisplay.from_estimator(model, frame.assign(age=1.0), column="age")
 
 
 def test_wishes_that_cannot_be_met(model, explanation):

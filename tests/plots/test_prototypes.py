@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,8 +20,8 @@ def model(blobs):
     return FixedSizeLSSVC(12, C=1.0, gamma=1.0, selection="renyi", random_state=0).fit(*blobs)
 
 
-def offsets(collections):
-    return np.concatenate([np.asarray(part.get_offsets()) for part in collections])
+def offsets(markers):
+    return np.concatenate([part.get_xydata() for part in markers])
 
 
 def test_the_prototypes_are_drawn_where_they_lie_in_their_classes(blobs, model):
@@ -32,20 +33,19 @@ def test_the_prototypes_are_drawn_where_they_lie_in_their_classes(blobs, model):
     assert len(offsets(display.points_)) == 60
     for number, disks in enumerate(display.prototypes_):
         own = X[model.support_[y[model.support_] == model.classes_[number]]]
-        np.testing.assert_array_equal(disks.get_offsets(), own)
+        np.testing.assert_array_equal(disks.get_xydata(), own)
     assert [text.get_text() for text in display.legend_.get_texts()] == ["a", "b", "c"]
     assert display.legend_.get_title().get_text() == "12 prototypes among\n60 rows"
-    markers = {disks.get_paths()[0].vertices.shape for disks in display.prototypes_}
-    assert len(markers) > 1
+    assert len({disks.get_marker() for disks in display.prototypes_}) == 3
 
 
 def test_without_classes_the_rows_are_grey(blobs, model):
     display = PrototypesDisplay.from_estimator(model, blobs[0], legend=False)
     assert display.legend_ is None
     assert len(display.points_) == len(display.prototypes_) == 1
-    rows, chosen = display.points_[0].get_facecolor(), display.prototypes_[0].get_facecolor()
-    assert np.ptp(rows[0, :3]) == 0.0
-    assert np.ptp(chosen[0, :3]) > 0.1
+    rows, chosen = (to_rgb(part[0].get_color()) for part in (display.points_, display.prototypes_))
+    assert np.ptp(rows) == 0.0
+    assert np.ptp(chosen) > 0.1
 
 
 def test_more_features_are_projected_as_the_model_sees_them(blobs):
@@ -79,9 +79,9 @@ def test_given_prototypes_need_not_be_rows(blobs):
     model = FixedSizeLSSVC(selection=given, C=1.0, gamma=1.0).fit(X, y)
     display = PrototypesDisplay.from_estimator(model, X, y, features=(1, 0))
     np.testing.assert_array_equal(display.prototypes, given[:, ::-1])
-    assert [text.get_text() for text in display.legend_.get_texts()][-1] == "no row"
+    assert [text.get_text() for text in display.legend_.get_texts()][-1] == "not a training row"
     pipeline = make_pipeline(StandardScaler(), FixedSizeLSSVC(selection=given, C=1.0, gamma=1.0))
-    with pytest.raises(InvalidInputError, match="no rows of X"):
+    with pytest.raises(InvalidInputError, match="not rows of X"):
         PrototypesDisplay.from_estimator(pipeline.fit(X, y), X, y)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lssvm.report.measures import (
-    NUMBER_FIGURES,
+    NUMBER_METRICS,
     ClassPredictions,
     Intervals,
     NumberPredictions,
@@ -17,8 +17,8 @@ from lssvm.report.measures import (
     class_table,
     confusion,
     coverage_measures,
-    figures,
     jackknife,
+    metric_values,
     number_measures,
     proportion_interval,
     ranking_curves,
@@ -81,7 +81,7 @@ def expected(found):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("q", "positive"), [(2, 1), (2, 0), (4, 1)])
-def test_class_figures_are_what_their_names_say(q, positive, weighted):
+def test_class_metrics_are_what_their_names_say(q, positive, weighted):
     found = replace(predictions(q, weighted), positive=positive)
     measures = {m.key: m for m in class_measures(found)}
     values, table = expected(found)
@@ -180,7 +180,7 @@ def test_weighted_shares_have_the_interval_of_the_effective_number_of_rows():
 
 def test_jackknife_intervals_hold_the_value_as_often_as_promised():
     rng = np.random.default_rng(0)
-    table = {"mae": NUMBER_FIGURES["mae"]}
+    table = {"mae": NUMBER_METRICS["mae"]}
     inside = 0
     for seed in range(100):
         error = rng.exponential(size=(80, 1))
@@ -195,10 +195,10 @@ def test_the_jackknife_of_single_rows_is_the_standard_error_of_a_mean():
 
     error = np.random.default_rng(1).normal(size=(30, 1))
     found = NumberPredictions(np.zeros((30, 1)), error, None, ("y",))
-    (mae,) = jackknife({"mae": NUMBER_FIGURES["mae"]}, found, 30)
+    (mae,) = jackknife({"mae": NUMBER_METRICS["mae"]}, found, 30)
     half = t.ppf(0.975, 29) * np.abs(error).std(ddof=1) / np.sqrt(30)
     assert (mae.low, mae.high) == pytest.approx((mae.value - half, mae.value + half))
-    assert figures(NUMBER_FIGURES, found)["mae"] == mae.value == np.abs(error).mean()
+    assert metric_values(NUMBER_METRICS, found)["mae"] == mae.value == np.abs(error).mean()
 
 
 def test_coverage_counts_the_weight_of_the_rows_inside():

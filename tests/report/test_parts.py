@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -17,14 +17,37 @@ from tests.report.pages import Page
 
 from lssvm import LSSVC, LSSVR, FixedSizeLSSVC, scan
 from lssvm.plots import TuningSurfaceDisplay
-from lssvm.report import refits, tuning, write_report
-from lssvm.report.charts import SHAPES, Chart, Scale, nice_ticks
+from lssvm.plots.charts import (
+    SHAPES,
+    Band,
+    Bars,
+    Chart,
+    HeatMap,
+    Line,
+    Points,
+    Rule,
+    Star,
+    Words,
+)
+from lssvm.plots.plane import project
+from lssvm.plots.rows import SampledRows
+from lssvm.report import refits, write_report
 from lssvm.report.columns import leaks, shuffle_importance
-from lssvm.report.markup import Markup, escape, number, percent, plain, short, style, table, tag
+from lssvm.report.html import (
+    Markup,
+    Scale,
+    escape,
+    figure,
+    nice_ticks,
+    plain,
+    style,
+    svg,
+    table,
+    tag,
+)
 from lssvm.report.performance import error_histogram
 from lssvm.report.refits import copy_size, learning_curve, out_of_fold, tuned_copy
-from lssvm.report.subject import SampledRows
-from lssvm.report.tuning import project, verdict
+from lssvm.report.text import number, percent, short
 
 
 @given(st.text())
@@ -64,7 +87,8 @@ def test_a_logarithmic_scale_names_powers():
     scale = Scale.of([0.001, 1e6], 0, 100, log=True)
     names = [name for _, name in scale.ticks()]
     assert "0.001" in names or "0.01" in names
-    assert Scale.of([2.0, 9.0], 0, 100, log=True).ticks() == [(2.0, "2"), (5.0, "5")]
+    (first, second), names = zip(*Scale.of([2.0, 9.0], 0, 100, log=True).ticks(), strict=True)
+    assert (first, second) == pytest.approx((2.0, 5.0)) and names == ("2", "5")
 
 
 @pytest.mark.parametrize("values", [[3.0, 3.0], [np.nan, np.inf], [], [0.0]])
@@ -90,21 +114,47 @@ def test_words_for_numbers():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pictures_hold_what_was_drawn(shape):
-    chart = Chart("p", [0, 1], [0, 1], "x", "y")
-    chart.dots([0.1, 0.5, np.nan], [0.2, 0.9, 0.3], "s2", shape=shape, outlined=True)
-    chart.band([0, 1], [0, 0], [1, 1]).rule(x=0.5).bars([0, 0.5, 1], [1, 0.5]).text(0.5, 0.5, "<w>")
-    chart.cells(np.linspace(0, 1, 4), np.linspace(0, 1, 3), np.array([[0, 0, 1], [-1, 1, 1]]))
-    page = Page(chart.svg())
+    cells = np.array([[0.0, 0.0, 1.0], [np.nan, 1.0, 1.0]])
+    marks = [
+        HeatMap(np.linspace(0, 1, 4), np.linspace(0, 1, 3), values=cells, ends=("lo", "hi")),
+        Points([0.1, 0.5, np.nan], [0.2, 0.9, 0.3], colour=2, shape=shape, outlined=True),
+        Band([0, 1], ([0, 0], [1, 1])),
+        Rule(0.5, None),
+        Bars([0, 0.5, 1], [1, 0.5]),
+        Words([0.5], [0.5], texts=["<w>"]),
+    ]
+    chart = Chart("p", "x", "y", marks)
+    page = Page(svg(chart))
     marks = [d for d in page.attributes("path", "d") if d.count("M") == 2 and "V" not in d]
     assert marks, "the two finite points are in one path"
     assert "<w>" in page.text
-    assert "nan" not in chart.svg()
+    assert "lo" in page.text and "nan" not in svg(chart)
+
+
+def test_the_legend_names_the_labelled_marks_by_their_symbols():
+    marks = [
+        Line([0, 1], [0, 1], "rising", 3),
+        Line([0, 1], [1, 0], "falling", "text", dashed=True),
+        Points([0.5], [0.5], "ringed", 1, outlined=True),
+        Band([0, 1], ([0, 0], [1, 1])),
+        Star(0.5, 0.5, "chosen", "wrong"),
+    ]
+    page = Page(figure(Chart("t", "x", "y", marks), "c"))
+    symbols = page.attributes("span", "class")
+    assert symbols == ["key s3 line", "key text dash", "key s1 ring", "key wrong star"]
+    assert all(word in page.text for word in ("rising", "falling", "ringed", "chosen"))
+
+
+def test_the_values_of_a_chart_are_those_of_its_marks():
+    chart = Chart("t", "x", "y", [Rule(None, 3.0), Band([1, 2], ([0, 1], [4, 5]))])
+    assert chart.values("x").tolist() == [1, 2] and chart.values("y").max() == 5
+    assert Chart("t", "x", "y", []).values("x").size == 0
 
 
 def test_points_outside_the_axes_stay_in_the_picture():
-    chart = Chart("p", [0, 1], [0, 1], "x", "y", x_limits=(0, 1), y_limits=(0, 1))
-    chart.line([-9, 9], [-9, 9])
-    (d,) = [d for d in Page(chart.svg()).attributes("path", "d") if "L" in d]
+    line = Line([-9, 9], [-9, 9])
+    chart = Chart("p", "x", "y", [line], x_limits=(0, 1), y_limits=(0, 1))
+    (d,) = [d for d in Page(svg(chart)).attributes("path", "d") if "L" in d]
     places = np.array(d[1:].replace("L", " ").split(), dtype=float)
     assert places.min() >= 0
     assert places.max() <= 400
@@ -113,8 +163,8 @@ def test_points_outside_the_axes_stay_in_the_picture():
 def test_the_principal_plane_is_that_of_the_largest_variance():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4)) * [1.0, 5.0, 0.1, 3.0]
-    points, places, (_, _, components) = project(X, X[:3], ("a", "b", "c", "d"))
-    assert components
+    points, places, (x, _) = project(X, X[:3], ("a", "b", "c", "d"))
+    assert x.startswith("principal component 1")
     np.testing.assert_allclose(points[:3], places)
     spread = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:2]
     np.testing.assert_allclose(np.sqrt((points**2).sum(axis=0)), spread)
@@ -353,8 +403,10 @@ def test_nearly_all_rows_of_one_class_are_no_leak():
 )
 def test_the_sentence_follows_the_learning_curve(gain, spread, words):
     sizes, error = np.array([10, 20, 40, 80, 160]), np.full(5, 0.3)
-    curve = refits.LearningCurve(sizes, error, 0.02 * error, gain, spread, 0.3, 100, False)
-    assert words in verdict(curve) and "from 40 to 160 rows" in verdict(curve)
+    ends = (gain - 2 * spread, gain + 2 * spread)
+    curve = refits.LearningCurve(sizes, error, 0.02 * error, ends, 0.3, 100, False)
+    assert words in curve.verdict() and "from 40 to 160 rows" in curve.verdict()
+    assert "a longer past" in curve.verdict("values", "a longer past")
 
 
 def test_a_class_has_one_colour_in_every_picture(tmp_path):
@@ -368,19 +420,17 @@ def test_a_class_has_one_colour_in_every_picture(tmp_path):
     assert 'class="ln s1"' in scores and 'class="ln s0"' not in scores  # curves of class 1
 
 
-def surface_picture(display):
-    """Return the light picture of a search, which a report embeds."""
-    light = re.search(r'<img src="data:image/svg\+xml;base64,([^"]+)"', tuning.surface(display))
-    return base64.b64decode(light[1]).decode()
-
-
-def test_best_so_far_is_told_of_where_there_is_a_line(tmp_path):
+def test_a_search_is_drawn_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int)
     results = LSSVC(C="cv", gamma="cv", cv=3, search="grid").fit(X, y).cv_results_
     display = TuningSurfaceDisplay(results)
-    drawn = surface_picture(display)
-    assert ("best so far" in drawn) == (len(display.path) > 1)
+    page = Page(figure(display.chart(), "c"))
+    assert ("best so far" in page.text) == (len(display.path) > 1)
+    assert "grid" in page.text and "chosen: C = " in page.text
+    shades = [found for _, found in page.tags if "cell" in (found.get("class") or "")]
+    assert len(shades) == 12 and sum(len(found["d"]) > 100 for found in shades) > 3
     display.path = display.path[-1:]
-    assert "best so far" not in surface_picture(display)
+    assert "best so far" not in figure(display.chart(), "c")

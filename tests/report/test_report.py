@@ -231,7 +231,7 @@ def test_figures_repeat(tmp_path):
 
 
 def test_a_large_test_set_is_sampled_and_the_page_says_so(tmp_path, monkeypatch):
-    from lssvm.report.subject import SampledRows
+    from lssvm.plots.rows import SampledRows
 
     monkeypatch.setattr(SampledRows.read.__func__, "__defaults__", (100, 0))
     X, y = cases.rows(500, 2, 1)

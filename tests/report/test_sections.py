@@ -13,8 +13,10 @@ from tests.report.rough import make_rough
 
 from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
+from lssvm.plots.plane import Grid, partial_dependence, responses
+from lssvm.plots.rows import SampledRows
 from lssvm.report import write_report
-from lssvm.report.columns import Grid, answers, explanation, partial_dependence
+from lssvm.report.columns import explanation
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
 from lssvm.report.forecast import (
     COVERAGES,
@@ -25,11 +27,10 @@ from lssvm.report.forecast import (
     read_series,
     same_model,
 )
-from lssvm.report.markup import duration, plus_minus
 from lssvm.report.measures import ClassPredictions
 from lssvm.report.performance import thresholds
 from lssvm.report.refits import read_subject
-from lssvm.report.subject import SampledRows
+from lssvm.report.text import duration, plus_minus
 
 
 def subject(name):
@@ -73,7 +74,7 @@ def test_a_constant_column_has_no_grid():
 
 def test_answers_fall_back_on_scores():
     case = cases.bare()
-    values, what = answers(case.model, case.test[0])
+    values, what = responses(case.model, case.test[0])
     assert what == "score"
     np.testing.assert_allclose(values[:, 1], case.model.decision_function(case.test[0]))
 
@@ -200,7 +201,7 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
 def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch):
     make_rough(monkeypatch)
     monkeypatch.setattr("lssvm.fitting.table.SMALL", 250)  # fewer rows are not cut into parts
-    X = np.random.default_rng(0).normal(size=(300, 3))
+    X = np.random.default_rng(1).normal(size=(300, 3))
     y = X[:, 0] + np.abs(X[:, 1])
     model = LSSVMRegressor(
         "fast", scaling="standardised", kernel="laplacian", leaf_size=80, n_prototypes=60
@@ -220,7 +221,7 @@ def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch)
 
 def test_a_warp_is_drawn_where_the_prediction_changes(tmp_path, monkeypatch):
     make_rough(monkeypatch)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     X = np.column_stack([rng.uniform(0, 100, 1200), rng.normal(size=(1200, 2))])
     y = np.tanh((X[:, 0] - 70) / 2) + 0.3 * X[:, 1] + 0.01 * rng.normal(size=1200)
     asked = {"kernel": "laplacian", "scaling": "standardised", "preset": "fast"}
@@ -286,7 +287,7 @@ def test_simple_rules_are_what_they_say(narx):
     slope = (known[-1] - known[0]) / (len(known) - 1)
     expected = {
         "repeating the last value": np.full(24, known[-1]),
-        "going on in a straight line": known[-1] + slope * steps,
+        "continuing the straight line": known[-1] + slope * steps,
         "repeating the last 12 values": np.tile(known[-12:], 2),
     }
     assert set(found) == {*expected, "linear autoregression (ridge)"}

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import tempfile
 import time
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from typer import Option
+import numpy as np
+from sklearn import metrics
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
 
 from lssvm.cli.console import percent
-from lssvm.cli.models import Model, estimator_class
-from lssvm.cli.options import Columns, DataFile, Reading, Seeded
-
-if TYPE_CHECKING:
-    from lssvm.cli.tables import Inspection
+from lssvm.cli.models import Model, estimators_of
+from lssvm.cli.options import Compare
+from lssvm.cli.tables import Inspection, inspect_table, open_table
+from lssvm.data.preparation import PreparationSettings, learn
+from lssvm.data.raw import RawBlock
+from lssvm.io import save
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _ARD_ROWS = 5_000  # rows up to which a width for each feature is learned
 _GRID_ROWS = 2_000  # rows up to which SVC is tuned over a grid
 _SVC_ROWS = 20_000
-# Of other libraries: classifier, regressor, and parameters for the seed and for silence.
-_BOOSTING: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    "catboost": (
-        *("CatBoostClassifier", "CatBoostRegressor", "random_seed"),
-        {"verbose": False, "allow_writing_files": False},  # no folder of logs
-    ),
-    "lightgbm": ("LGBMClassifier", "LGBMRegressor", "random_state", {"verbose": -1}),
-    "xgboost": ("XGBClassifier", "XGBRegressor", "random_state", {"verbosity": 0}),
+# Of other libraries: the names begin with, the parameter of the seed, and those for silence.
+_BOOSTING: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "catboost": ("CatBoost", "random_seed", {"verbose": False, "allow_writing_files": False}),
+    "lightgbm": ("LGBM", "random_state", {"verbose": -1}),
+    "xgboost": ("XGB", "random_state", {"verbosity": 0}),
 }
 
 
@@ -38,38 +49,19 @@ class Prepared(NamedTuple):
     raw: Any
 
 
-def compare(
-    data: DataFile,
-    columns: Columns,
-    reading: Reading,
-    general: Seeded,
-    test: Annotated[float, Option(min=0.05, max=0.9, help="Share of the rows to test on.")] = 0.3,
-    rows: Annotated[
-        int, Option(min=50, help="At most so many rows are read, drawn at random.")
-    ] = 20_000,
-) -> None:
-    """Compare with scikit-learn and boosted trees.
-
-    All models are tested on the same held-out rows and see the same prepared columns, except for
-    the model for tables, which prepares the raw columns itself. The models of lssvm tune
-    themselves; SVC is tuned over a small grid up to 2,000 rows and has its defaults beyond,
-    Nystroem + Ridge chooses among three widths and nine penalties. Gradient boosting of
-    scikit-learn, and of CatBoost, LightGBM and XGBoost where these are installed, has its defaults.
-    """
-    from lssvm.cli.tables import inspect_table, open_table
-
-    output = general.output
-    table = open_table(data, reading, output.note)
-    inspected = inspect_table(table, columns)
+def compare(options: Compare) -> None:
+    """Compare with scikit-learn and boosted trees."""
+    output = options.output
+    inspected = inspect_table(open_table(options.data, options, output.note), options)
     classes = inspected.classes
-    output.note(f"lssvm: {inspected.told()}")
-    train, held = gather(inspected, test, general.seed, rows)
-    output.note(f"lssvm: {len(train.X):,} rows to train on, {len(held.X):,} to test on")
+    output.note(f"{inspected.summary()}")
+    train, test = gather(inspected, options)
+    output.note(f"{len(train.X):,} rows to train on, {len(test.X):,} to test on")
     n, d = train.X.shape
     measured = []
-    for name, note, model in contenders(classes, n, d, general.seed):
-        output.note(f"lssvm: fitting {name}")
-        measured.append(_measured(name, note, model, train, held, classes))
+    for name, note, model in contenders(classes, n, d, options.seed):
+        output.note(f"fitting {name}")
+        measured.append(_measured(name, note, model, train, test, classes))
     error = f"test {'error' if classes else 'RMSE'}"
     output.table(
         "The same rows for all; size: our model file, or the pickled model",
@@ -84,58 +76,34 @@ def compare(
         ],
         left=(0, 1),
     )
-    output.result(
-        {
-            "data": data,
-            "task": inspected.task,
-            "rows": n,
-            "test_rows": len(held.X),
-            "features": d,
-            "models": measured,
-        }
-    )
+    sizes = {"rows": n, "test_rows": len(test.X), "features": d}
+    output.result({"data": options.data, "task": inspected.task, **sizes, "models": measured})
 
 
-def gather(inspected: Inspection, test: float, seed: int, limit: int) -> tuple[Prepared, Prepared]:
-    """Read rows into memory, at most ``limit``, prepared by what the training part shows."""
-    import numpy as np
-
-    from lssvm.data.preparation import PreparationSettings, learn
-
-    rule = inspected.rule(test, seed)
-    train, held = rule.split(inspected.table, inspected.scan(), inspected.target)
-    assert held is not None
-    drawn = train.sample(round(limit * (1 - test)), seed=seed).block
-    others = held.sample(round(limit * test), seed=seed).block
+def gather(inspected: Inspection, options: Compare) -> tuple[Prepared, Prepared]:
+    """Read rows into memory, prepared as those to train on are, and those to test on."""
+    rule, seed = inspected.rule(options.test, options.seed), options.seed
+    train, test = rule.split(inspected.table, inspected.scan(), inspected.target)
+    assert test is not None
+    drawn = train.sample(round(options.rows * (1 - options.test)), seed=seed).block
+    others = test.sample(round(options.rows * options.test), seed=seed).block
     settings = PreparationSettings(target="classes" if inspected.classes else "numbers", seed=seed)
-    ready = learn(drawn.table, drawn.target, drawn.weight, None, settings)
+    learned = learn(drawn.table, drawn.target, drawn.weight, None, settings)
     kind = None if inspected.classes else np.float64
 
-    def prepared(block: Any, X: Any) -> Prepared:
+    def prepared(block: RawBlock, X: Any) -> Prepared:
         return Prepared(X, np.asarray(block.target, dtype=kind), block.weight, block.table)
 
-    first = prepared(drawn, ready.transform(drawn, ready.positions))
-    return first, prepared(others, ready.prepared.transform(others))
+    first = prepared(drawn, learned.transform(drawn, learned.positions))
+    return first, prepared(others, learned.prepared.transform(others))
 
 
 def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str, Any]]:
-    """Return name, note and maker of each model."""
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import RidgeClassifierCV, RidgeCV
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC, SVR
-
-    fixed, dual, table = (
-        estimator_class(kind, classes) for kind in ("fixed-size", "dual", "table")
-    )
-    svm = SVC if classes else SVR
-    ridge = RidgeClassifierCV if classes else RidgeCV
-    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    alphas = [10.0**k for k in range(-6, 3)]
+    """Return name, note and estimator of each model."""
+    which = 0 if classes else 1
+    fixed, dual, table = (estimators_of(kind)[which] for kind in ("fixed-size", "dual", "table"))
+    ridge = (RidgeClassifierCV, RidgeCV)[which]
+    boosting = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)[which]
     size = min(2 * n // 3, 300)  # as many rows as a fold of three leaves
     widths = [0.1 / d, 1.0 / d, 10.0 / d]
     machine, prefix = SVC(), ""
@@ -143,38 +111,32 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
         machine = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
         prefix = "regressor__"
     grid = {f"{prefix}C": [1.0, 10.0, 100.0], f"{prefix}gamma": widths}
-    nystroem = make_pipeline(Nystroem(n_components=size, random_state=seed), ridge(alphas))
+    features = Nystroem(n_components=size, random_state=seed)
+    nystroem = make_pipeline(features, ridge([10.0**k for k in range(-6, 3)]))
+    tuned = GridSearchCV(nystroem, {"nystroem__gamma": widths}, cv=3)
     models: list[tuple[str, str, Any]] = [
         (table.__name__, "the model for tables", table(random_state=seed)),
         (fixed.__name__, "tuned", fixed(random_state=seed)),
     ]
     if n <= _ARD_ROWS and d > 1:
-        own = fixed(gamma="ard", random_state=seed)
-        models.append((fixed.__name__, "tuned, a width for each feature", own))
+        ard = fixed(gamma="ard", random_state=seed)
+        models.append((fixed.__name__, "tuned, a width for each feature", ard))
     if n <= _DUAL_ROWS:
         models.append((dual.__name__, "tuned", dual("cv", gamma="cv", random_state=seed)))
+    svm = "SVC" if classes else "SVR"
     if n <= _GRID_ROWS:
-        models.append((svm.__name__, "3 x 3 grid", GridSearchCV(machine, grid, cv=3)))
+        models.append((svm, "3 x 3 grid", GridSearchCV(machine, grid, cv=3)))
     elif n <= _SVC_ROWS:
-        models.append((svm.__name__, "defaults", machine))
-    tuned = GridSearchCV(nystroem, {"nystroem__gamma": widths}, cv=3)
+        models.append((svm, "defaults", machine))
     models.append(("Nystroem + Ridge", f"{size} components, 3 gammas", tuned))
     models.append((boosting.__name__, "defaults", boosting(random_state=seed)))
-    return [*models, *other_boosting(classes, seed)]
-
-
-def other_boosting(classes: bool, seed: int) -> list[tuple[str, str, Any]]:
-    """Return gradient boosting of other libraries, of those that are installed."""
-    from importlib import import_module
-
-    models = []
-    for library, (classifier, regressor, seeded, options) in _BOOSTING.items():
+    for library, (start, seeded, silent) in _BOOSTING.items():
         try:
             module = import_module(library)
         except ImportError:
             continue
-        name = classifier if classes else regressor
-        model = vars(module)[name](**{seeded: seed}, **options)
+        name = f"{start}{'Classifier' if classes else 'Regressor'}"
+        model = vars(module)[name](**{seeded: seed}, **silent)
         models.append((name, f"defaults of {library}", model))
     return models
 
@@ -182,17 +144,14 @@ def other_boosting(classes: bool, seed: int) -> list[tuple[str, str, Any]]:
 def _measured(
     name: str, note: str, model: Model, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
-    import numpy as np
-    from sklearn import metrics
-
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
-    own, new = (rows.raw if name.startswith("LSSVM") else rows.X for rows in (train, test))
+    rows, new = (each.raw if name.startswith("LSSVM") else each.X for each in (train, test))
     target, true = train.y, test.y
-    if classes and not type(model).__module__.startswith("lssvm."):
+    if classes and not _is_ours(model):
         labels, target = np.unique(target, return_inverse=True)  # some take codes of classes only
         true = np.searchsorted(labels, true)
     start = time.perf_counter()
-    model.fit(own, target, **weights)
+    model.fit(rows, target, **weights)
     fitted = time.perf_counter()
     predicted = np.asarray(model.predict(new)).reshape(len(true))
     done = time.perf_counter()
@@ -207,15 +166,13 @@ def _measured(
     }
 
 
+def _is_ours(model: object) -> bool:
+    return type(model).__module__.startswith("lssvm.")
+
+
 def _bytes(model: object) -> int:
     """Return the size of our model file, or of a pickle of another model."""
-    import os
-    import pickle
-    import tempfile
-
-    from lssvm.io import save
-
-    if not type(model).__module__.startswith("lssvm."):
+    if not _is_ours(model):
         return len(pickle.dumps(model))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.lssvm")

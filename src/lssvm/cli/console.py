@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from lssvm._core.atomic import replacing
 from lssvm._core.errors import Stopped, printable
 from lssvm._core.progress import listening
 
@@ -22,7 +23,7 @@ LONGEST = 10_000  # letters of a line
 
 @dataclass(frozen=True)
 class Output:
-    """The three ways of a command to speak.
+    """Standard output and standard error of a command.
 
     Parameters
     ----------
@@ -44,18 +45,18 @@ class Output:
     quiet: bool
 
     @property
-    def speaks(self) -> bool:
-        """Whether people read standard output."""
+    def prints(self) -> bool:
+        """Whether tables and lines are written."""
         return not self.json and not self.quiet
 
     def note(self, text: str) -> None:
         """Write a line to standard error."""
         if not self.quiet:
-            sys.stderr.write(f"{printable(text, LONGEST)}\n")
+            sys.stderr.write(f"lssvm: {printable(text, LONGEST)}\n")
 
     def line(self, text: str) -> None:
         """Write a line of the result."""
-        if self.speaks:
+        if self.prints:
             sys.stdout.write(f"{printable(text, LONGEST)}\n")
 
     def table(
@@ -66,7 +67,7 @@ class Output:
         left: Sequence[int] = (0,),
     ) -> None:
         """Write a table; the columns ``left`` hold words."""
-        if not self.speaks:
+        if not self.prints:
             return
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
@@ -87,7 +88,7 @@ class Output:
         sys.stdout.write("\n".join([*heading, *lines, "", ""]))
 
     def result(self, values: Mapping[str, Any]) -> None:
-        """Write the JSON object, where one was asked for."""
+        """Write the JSON object, with --json."""
         if self.json:
             sys.stdout.write(json.dumps(plain(values), allow_nan=False) + "\n")
 
@@ -146,13 +147,13 @@ def plain(value: Any) -> Any:
 @contextmanager
 def plain_warnings(output: Output) -> Iterator[None]:
     """Write every warning as one line, each text once."""
-    told: set[str] = set()
+    seen: set[str] = set()
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in told:
-            told.add(text)
-            output.note(f"lssvm: warning: {text}")
+        if text not in seen:
+            seen.add(text)
+            output.note(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -219,7 +220,7 @@ class FitProgress:
         best = event.get("best_loss")
         self.has_model = self.has_model or (best is not None and math.isfinite(best))
         done, planned = event.get("n_evaluations", 0), event.get("planned") or None
-        if "text" in event:  # of the table model, which says itself what it does
+        if "text" in event:  # of the table model
             self._show(done, planned, event["text"])
         else:
             self._show(done, planned, "solving" if over else f"tuning ({stage})", self._error(best))
@@ -237,20 +238,20 @@ class FitProgress:
 
     def _show(self, done: int | None, planned: int | None, what: str, best: str = "") -> None:
         if self._bar is not None:
-            told: dict[str, Any] = {"note": what}
+            fields: dict[str, Any] = {"note": what}
             if done is not None:
-                told = {"description": what, "completed": done, "total": planned, "best": best}
-            self._bar.update(self._bar.task_ids[0], **{"note": "", **told})
+                fields = {"description": what, "completed": done, "total": planned, "best": best}
+            self._bar.update(self._bar.task_ids[0], **{"note": "", **fields})
             return
         now = time.monotonic()
         if now - self._last >= _LINE_EVERY:
             self._last = now
-            if ", " in what:  # it says how far it is
-                self.output.note(f"lssvm: {what}")
+            if ", " in what:  # with the progress in it
+                self.output.note(f"{what}")
                 return
             of = f" {done} of at most {planned} evaluations" if done else ""
             tail = f", {best}" if best else ""
-            self.output.note(f"lssvm: {what}{of}{tail}, {now - self._start:.0f} s")
+            self.output.note(f"{what}{of}{tail}, {now - self._start:.0f} s")
 
     def _interrupt(self, *_: Any) -> None:
         again, self.stopped = self.stopped, True
@@ -258,7 +259,7 @@ class FitProgress:
             raise KeyboardInterrupt
         if self._searching:
             raise Stopped  # the search ends with what is best so far
-        self.output.note("lssvm: solving with the best parameters so far; Ctrl-C again gives up")
+        self.output.note("solving with the best parameters so far; Ctrl-C again gives up")
 
 
 def _bar() -> Any:
@@ -313,72 +314,46 @@ def table_writer(out: str, *, escape: bool = True) -> Iterator[Callable[[Mapping
         Whether cells of text and names in CSV that begin with =, +, -, @, a tab or a carriage
         return get an apostrophe before them.
     """
-    from lssvm._core.atomic import replacing
+    import csv
 
-    if out == "-":
-        yield _TableFile(sys.stdout, ".csv", escape).write
-        sys.stdout.flush()
-        return
-    with replacing(out) as name:
-        file = _TableFile(name, os.path.splitext(out)[1].lower(), escape)
-        try:
-            yield file.write
-        finally:
-            file.close()
-
-
-class _TableFile:
-    """A table that grows by blocks."""
-
-    def __init__(self, where: Any, ending: str, escape: bool) -> None:
-        self.where, self.ending, self.escape = where, ending, escape
-        self._schema: Any = None
-        self._file: Any = None
-
-    def write(self, columns: Mapping[str, Any]) -> None:
-        """Add rows."""
-        import pyarrow as pa
-
-        if self.ending == ".csv":
-            self._write_csv(columns)
-            return
-        table = pa.table({name: _arrow(values) for name, values in columns.items()})
-        if self._file is None:
-            from pyarrow import parquet
-
-            kind = parquet.ParquetWriter if self.ending == ".parquet" else pa.ipc.new_file
-            self._schema, self._file = table.schema, kind(self.where, table.schema)
-        self._file.write_table(table.cast(self._schema))
-
-    def _write_csv(self, columns: Mapping[str, Any]) -> None:
-        import csv
-
-        say = escaped if self.escape else (lambda value: value)
-        rows: list[Any] = []
-        if self._file is None:
-            self._file = self.where
-            if isinstance(self.where, str):
-                self._file = open(self.where, "w", encoding="utf-8", newline="")
-            rows.append(columns)
-        lists = map(_listed, columns.values())
-        rows += zip(*lists, strict=True)
-        csv.writer(self._file, lineterminator="\n").writerows(map(say, row) for row in rows)
-
-    def close(self) -> None:
-        """End the file; standard output stays open."""
-        if self._file is not None and isinstance(self.where, str):
-            self._file.close()
-
-
-def _listed(values: Any) -> Any:
     import pyarrow as pa
+    from pyarrow import parquet
 
-    if isinstance(values, pa.ChunkedArray):
+    ending = ".csv" if out == "-" else os.path.splitext(out)[1].lower()
+    cell = escaped if escape else (lambda value: value)
+    with ExitStack() as stack:
+        where: Any = sys.stdout if out == "-" else stack.enter_context(replacing(out))
+        if ending == ".csv" and out != "-":
+            where = stack.enter_context(open(where, "w", encoding="utf-8", newline=""))
+        file: Any = None
+        schema: Any = None  # of the first rows
+
+        def write(columns: Mapping[str, Any]) -> None:
+            nonlocal file, schema
+            if ending == ".csv":
+                rows: list[Any] = [columns] if file is None else []
+                file = file or csv.writer(where, lineterminator="\n")
+                rows += zip(*map(_as_list, columns.values()), strict=True)
+                file.writerows(map(cell, row) for row in rows)
+                return
+            table = pa.table({name: _as_arrow(values) for name, values in columns.items()})
+            if file is None:
+                make = parquet.ParquetWriter if ending == ".parquet" else pa.ipc.new_file
+                schema = table.schema
+                file = stack.enter_context(make(where, schema))
+            file.write_table(table.cast(schema))
+
+        yield write
+    sys.stdout.flush()
+
+
+def _as_list(values: Any) -> Any:
+    if type(values).__module__.startswith("pyarrow"):
         return values.to_pylist()
     return values if isinstance(values, list) else values.tolist()
 
 
-def _arrow(values: Any) -> Any:
+def _as_arrow(values: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(values, pa.ChunkedArray):

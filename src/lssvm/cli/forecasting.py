@@ -1,134 +1,110 @@
-"""`lssvm forecast`: a time series and what comes next."""
+"""`lssvm forecast`: a time series and its next values."""
 
 from __future__ import annotations
 
 import sys
 import time
-from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import ENDINGS, table_writer
-from lssvm.cli.models import learned
-from lssvm.cli.options import OUTPUT, DataFile, Reading, Seeded, option
+from lssvm.cli.options import Forecast
+from lssvm.cli.tables import check_writable, open_table
+from lssvm.data.dates import date_style, parse_dates
+from lssvm.data.raw import RawBlock
+from lssvm.estimators import NARX
+from lssvm.fitting.series import Calendar, baselines, find_season, read_times
+from lssvm.plots.base import fitted_attributes
+from lssvm.report import html
+from lssvm.report.assembly import write_forecast
+from lssvm.report.forecast import NextValues, can_hold_out
 
-if TYPE_CHECKING:
-    from lssvm.estimators import NARX
-    from lssvm.report.forecast import NextValues
-
-_LONG = 50  # values from which on a series is also judged by its end
+_LONG = 50  # values from which on a series is also tested on its end
+_FEWEST = 10
+_SHOWN = 24
 
 
-@dataclass(frozen=True)
-class Forecasting:
-    """Which series, how far and how."""
+def make_model(y: Any, options: Forecast, horizon: int, season: int | None) -> NARX:
+    """Return a model for a series that is to be forecast so far."""
+    known = len(y) - options.differencing
+    if known < _FEWEST:
+        raise InvalidInputError(f"The series has {len(y)} values: at least {_FEWEST} are needed.")
+    lags = options.lags
+    if lags is None:
+        lags = max(1, min(50, known // 4))
+        if season is not None and season <= known // 3:  # the same place of the last season
+            lags = max(lags, season)
+    steps = min(horizon, max(1, (known - lags) // 5))
+    size: dict[str, Any] = {"lags": lags, "horizon": steps, "differencing": options.differencing}
+    return NARX(random_state=options.seed, **size)
 
-    column: str = option(MISSING, "The series.", names=("--column", "-c"))
-    by_time: str | None = option(
-        None, "The column of dates; by default the only one there is.", "COLUMN", ("--time",)
+
+def forecast(options: Forecast) -> None:
+    """Forecast a time series, with intervals."""
+    output, column, horizon, coverage = (
+        options.output,
+        options.column,
+        options.horizon,
+        options.coverage,
     )
-    season: int | None = option(
-        None, "Steps of a season; by default that of the dates, or of the series.", "N", min=2
-    )
-    horizon: int = option(24, "How many values to forecast.", min=1)
-    lags: int | None = option(
-        None, "Past values in a row; by default 50, or fewer, and at least a season.", min=1
-    )
-    last: int | None = option(None, "Learn from so many of the last values only.", min=10)
-    differencing: int = option(0, "How often the series is differenced first.", min=0, max=3)
-    coverage: float = option(0.9, "Share of the values that intervals are to hold.")
-    out: str | None = option(None, "Write the forecast: .csv, .parquet.", "FILE", OUTPUT)
-    report: str | None = option(None, "Write an HTML report.", "FILE")
-    test: bool = option(
-        True, "Also forecast the last values, as a check.", names=("--test/--no-test",)
-    )
-
-    def model(self, y: Any, horizon: int, seed: int, season: int | None = None) -> Any:
-        """Return a model for a series that is to be forecast so far."""
-        from lssvm.estimators import NARX
-
-        known = len(y) - self.differencing
-        if known < 10:
-            raise InvalidInputError(f"The series has {len(y)} values: at least {10} are needed.")
-        lags = self.lags
-        if lags is None:
-            lags = max(1, min(50, known // 4))
-            if season is not None and season <= known // 3:  # the same place of the last season
-                lags = max(lags, season)
-        steps = min(horizon, max(1, (known - lags) // 5))
-        return NARX(lags=lags, differencing=self.differencing, horizon=steps, random_state=seed)
-
-
-def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasting) -> None:
-    """Forecast a time series, with intervals.
-
-    The series is predicted from its own past, at least a season of it; dates continue the calendar
-    of the file. As a check the last values are forecast from those before them and compared with
-    simple forecasts: the last value, the last season, and the line through the first and the last
-    value (drift).
-    """
-    import numpy as np
-
-    from lssvm.cli.tables import check_writable, open_table
-    from lssvm.fitting.series import Calendar, find_season
-    from lssvm.report.forecast import NextValues
-
-    output, column, horizon, coverage = general.output, asked.column, asked.horizon, asked.coverage
     if not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
-    check_writable(asked.out, ENDINGS, (data,))
-    check_writable(asked.report, (".html",), (data,))
-    table = open_table(data, reading, output.note)
-    y, times = read_series(table, column, time_column(table, asked.by_time))
-    kept = slice(-(asked.last or 0), None)
-    y, times = y[kept], None if times is None else times[kept]
-    calendar = None
+    check_writable(options.out, ENDINGS, (options.data,))
+    check_writable(options.report, (".html",), (options.data,))
+    table = open_table(options.data, options, output.note)
+    dates = options.by_time
+    if dates is None and len(table.dates) == 1:
+        dates = next(iter(table.dates))
+    y, times = read_series(table, column, dates)
+    kept = slice(-(options.last or 0), None)
+    y, times, calendar = y[kept], None if times is None else times[kept], None
     if times is not None:
         try:
             calendar = Calendar.of(times, column)
         except InvalidInputError as error:
-            if asked.by_time is not None:
+            if options.by_time is not None:
                 raise
-            output.note(f"lssvm: steps are numbered. {error}")
+            output.note(f"steps are numbered. {error}")
             times = None
-    season = asked.season or (None if calendar is None else calendar.season) or find_season(y)
-    check = backtest(y, asked, general.seed, season) if asked.test else None
+    season = options.season or (None if calendar is None else calendar.season) or find_season(y)
+    check = backtest(y, options, season) if options.test else None
     started = time.monotonic()
-    model = asked.model(y, horizon, general.seed, season).fit(y, times=times)
+    model = make_model(y, options, horizon, season).fit(y, times=times)
     values = model.forecast(horizon)
     lower, upper = model.predict_interval(horizon, coverage=coverage).T
     seconds = time.monotonic() - started
-    columns = {"step": np.arange(1, horizon + 1)}
+    columns: dict[str, Any] = {"step": np.arange(1, horizon + 1)}
     if times is not None:
-        when = model.forecast_times(horizon)
-        columns["time"] = np.array([shown_time(one) for one in when], dtype=object)
+        when = [time_text(one) for one in model.forecast_times(horizon)]
+        columns["time"] = np.array(when, dtype=object)
     columns |= {"forecast": values, "lower": lower, "upper": upper}
-    if asked.out is not None:
-        with table_writer(asked.out) as write:
+    if options.out is not None:
+        with table_writer(options.out) as write:
             write(columns)
-    if asked.report is not None:
-        told = [] if check is None else [f"As a check, {checked(check)}."]
-        listed = None if times is None else [str(one) for one in columns["time"]]
-        following = NextValues(
-            column, values, lower, upper, coverage, listed, None if times is None else calendar
-        )
-        write_page(asked.report, model, y, following, told, seconds)
+    if options.report is not None:
+        listed = None if times is None else columns["time"].tolist()
+        following = NextValues(column, values, lower, upper, coverage, listed, calendar)
+        notes = [] if check is None else [f"As a check, {check_text(check)}."]
+        write_report(options.report, model, y, following, notes, seconds)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
-    output.table(f"The next values of {column!r}", list(columns), rows[:24], left=())
-    if len(rows) > 24:
-        output.line(f"(the first 24 of {len(rows)})")
+    output.table(f"The next values of {column!r}", list(columns), rows[:_SHOWN], left=())
+    if len(rows) > _SHOWN:
+        output.line(f"(the first {_SHOWN} of {len(rows)})")
     if check is not None:
-        output.line(f"check: {checked(check)}")
-    for name, path in (("forecast", asked.out), ("report", asked.report)):
+        output.line(f"check: {check_text(check)}")
+    for name, path in (("forecast", options.out), ("report", options.report)):
         if path is not None:
             output.line(f"{name} written to {path}")
+    fitted = fitted_attributes(model.estimator_)
     output.result(
         {
             "column": column,
             "values": len(y),
             "lags": model.lags,
-            "C": learned(model.estimator_).get("C_"),
-            "gamma": learned(model.estimator_).get("gamma_"),
+            "C": fitted.get("C_"),
+            "gamma": fitted.get("gamma_"),
             "coverage": coverage,
             "season": season,
             **columns,
@@ -137,21 +113,8 @@ def forecast(data: DataFile, reading: Reading, general: Seeded, asked: Forecasti
     )
 
 
-def time_column(table: Any, asked: str | None) -> str | None:
-    """Return the column of dates: the one asked for, else the only one there is."""
-    if asked is not None:
-        table.need([asked], ", the times")
-        return asked
-    return next(iter(table.dates)) if len(table.dates) == 1 else None
-
-
-def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, Any]:
+def read_series(table: Any, column: str, dates: str | None = None) -> tuple[Any, Any]:
     """Return a column of numbers, and its times (None: there are none), in their order."""
-    import numpy as np
-
-    from lssvm.data.raw import RawBlock
-    from lssvm.fitting.series import read_times
-
     table.need([column], "")
     if table.kinds[column] != "number":
         raise InvalidInputError(f"The column {column!r} holds {table.kinds[column]}, not numbers.")
@@ -163,27 +126,24 @@ def read_series(table: Any, column: str, when: str | None = None) -> tuple[Any, 
             f"The series {column!r} has a missing or infinite value in {block.place(int(bad[0]))}: "
             "fill it in."
         )
-    if when is None:
+    if dates is None:
         return y, None
-    times = read_times(_dates(table, when), column)
+    table.need([dates], ", the times")
+    times = read_times(_read_dates(table, dates), column)
     order = np.argsort(times, kind="stable")
     same = np.flatnonzero(np.diff(times[order]) == np.timedelta64(0))
     if len(same):
         first, second = (block.place(int(order[same[0] + k])) for k in (0, 1))
-        twice = shown_time(times[order[same[0]]])
         raise InvalidInputError(
-            f"The time {twice} is there twice, in {first} and {second}: a series has one value for "
-            "each time."
+            f"The time {time_text(times[order[same[0]]])} occurs twice, in {first} and {second}: a "
+            "series has one value for each time."
         )
     return y[order], times[order]
 
 
-def _dates(table: Any, name: str) -> Any:
+def _read_dates(table: Any, name: str) -> Any:
     """Return a column of dates, or of texts that are."""
-    import numpy as np
     import pyarrow as pa
-
-    from lssvm.data.dates import date_style, parse_dates
 
     values = table.column(name).combine_chunks()
     if values.null_count:
@@ -200,83 +160,53 @@ def _dates(table: Any, name: str) -> Any:
     return parse_dates(texts, style.order, style.zoned)
 
 
-def shown_time(when: Any) -> str:
-    """Return a time as people write it: a date alone where it is midnight.
+def time_text(when: Any) -> str:
+    """Return a time as text: a date alone where it is midnight.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.cli.forecasting import shown_time
-    >>> shown_time(np.datetime64("2024-02-01", "us")), shown_time(np.datetime64("2024-02-01T06:30"))
+    >>> from lssvm.cli.forecasting import time_text
+    >>> time_text(np.datetime64("2024-02-01", "us")), time_text(np.datetime64("2024-02-01T06:30"))
     ('2024-02-01', '2024-02-01T06:30:00')
     """
-    text = str(when.astype("datetime64[s]"))
-    return text.removesuffix("T00:00:00")
+    return str(when.astype("datetime64[s]")).removesuffix("T00:00:00")
 
 
-def backtest(y: Any, asked: Forecasting, seed: int, season: int | None) -> dict[str, Any] | None:
+def backtest(y: Any, options: Forecast, season: int | None) -> dict[str, Any] | None:
     """Forecast the last values from those before; None where the series is short."""
-    import numpy as np
-
-    from lssvm.fitting.series import baselines
-
-    steps = min(asked.horizon, len(y) // 5)
+    steps = min(options.horizon, len(y) // 5)
     if len(y) < _LONG or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
-    made = asked.model(past, steps, seed, season).fit(past).forecast(steps)
-
-    def error(values: Any) -> float:
-        return float(np.sqrt(np.mean((values - truth) ** 2)))
-
-    others = baselines(past, steps, season)
+    made = {"model": make_model(past, options, steps, season).fit(past).forecast(steps)}
+    made |= baselines(past, steps, season)
+    rmse = {name: float(np.sqrt(np.mean((v - truth) ** 2))) for name, v in made.items()}
     return {
         "steps": steps,
-        "rmse": error(made),
-        "naive_rmse": error(others["repeating the last value"]),
-        "baselines": {name: error(values) for name, values in others.items()},
+        "rmse": rmse.pop("model"),
+        "naive_rmse": rmse["repeating the last value"],
+        "baselines": rmse,
     }
 
 
-def checked(check: dict[str, Any]) -> str:
-    """Say how good the forecast of known values was."""
+def check_text(check: dict[str, Any]) -> str:
+    """Return how good the forecast of known values was, in words."""
     others = ", ".join(f"{name} gives {value:.4g}" for name, value in check["baselines"].items())
     return f"the last {check['steps']} values were forecast with RMSE {check['rmse']:.4g}; {others}"
 
 
-def write_page(
-    path: str, model: NARX, y: Any, following: NextValues, told: list[str], seconds: float
+def write_report(
+    path: str, model: NARX, y: Any, following: NextValues, notes: list[str], seconds: float
 ) -> None:
-    """Write the report of a forecast; of a short series the forecast alone.
-
-    Parameters
-    ----------
-    path : str
-    model : NARX
-        Fitted to the series.
-    y : array of shape (n,)
-        The series.
-    following : NextValues
-    told : list of str
-        What else there is to say.
-    seconds : float
-        Spent on fit and forecast.
-    """
-    from lssvm.report.assembly import write_forecast
-    from lssvm.report.forecast import can_hold_out
-    from lssvm.report.markup import clean, page, tag, write_file
-
+    """Write the report of a forecast; of a short series the forecast alone."""
     title = f"Forecast of {following.name}"
     if len(y) >= _LONG and can_hold_out(model, len(y)):
-        settings = {"command": ["lssvm", *sys.argv[1:]], "notes": told}
+        settings = {"command": ["lssvm", *sys.argv[1:]], "notes": notes}
         spent = {"fit and forecast": seconds}
-        write_forecast(
-            model, path, y, title=title, settings=settings, seconds=spent, following=following
-        )
+        write_forecast(model, path, y, None, title, settings, spent, following)
         return
-    lead = f"The next {len(following.values)} values by a model of the last {model.lags}. "
-    lead += " ".join([*told, "The series is too short to be judged by its last fifth."])
-    facts = tag("p", f"{len(y):,} values", class_="facts")
-    section = following.section(y)
-    leading = tag("p", lead, class_="lead")
-    write_file(path, page(clean(title), facts, leading, [section], "This page loads nothing."))
+    words = f"The next {len(following.values)} values by a model of the last {model.lags}. "
+    words += " ".join([*notes, "The series is too short to be tested on its last fifth."])
+    lead = html.tag("p", words, class_="lead")
+    html.write_page(path, title, f"{len(y):,} values", lead, [following.section(y)])

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from sklearn.metrics import get_scorer_names
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from lssvm import estimators
+from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import InvalidInputError, ModelFileError
 from lssvm.cli.console import FitProgress, Output
-from lssvm.cli.options import Fitting, Modelling, Reading, read_orders
-
-if TYPE_CHECKING:
-    from lssvm.cli.tables import Table
-    from lssvm.data import Scan
-    from lssvm.data.preparation import PreparedTable
-    from lssvm.reductions import FixedSizeL0
+from lssvm.cli.options import Fitting, Modelling, Reading
+from lssvm.cli.tables import HoldOut, Table
+from lssvm.data import Scan
+from lssvm.data.preparation import PreparedTable
+from lssvm.data.raw import RawBlock
+from lssvm.fitting import Fit
+from lssvm.io import load, read_header
+from lssvm.plots.base import fitted_attributes, fitted_model
+from lssvm.preparation import TablePreparation
+from lssvm.reductions import FixedSizeL0
+from lssvm.tuning import make_search
+from lssvm.tuning.objective import is_criterion
 
 
 class Model(Protocol):
@@ -28,58 +39,46 @@ class Model(Protocol):
         """Return the parameters."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a model of its kind has learned."""
-
-
-def learned(model: Model) -> dict[str, Any]:
-    """Return what a fit has set, by the names of the attributes."""
-    from lssvm.plots.base import fitted_attributes
-
-    return fitted_attributes(model)
+        """Return an attribute of a model of its kind."""
 
 
 def is_classifier(model: Model) -> bool:
-    """Say whether a model predicts classes."""
-    return "classes_" in learned(last_step(model))
+    """Return whether a model predicts classes."""
+    return "classes_" in fitted_attributes(fitted_model(model))
 
 
 def last_step(model: Model) -> Model:
-    """Return the model itself, which may stand at the end of a pipeline."""
-    from sklearn.pipeline import Pipeline
-
+    """Return the model itself, which may be at the end of a pipeline; it need not be fitted."""
     last: Model = model.steps[-1][1] if isinstance(model, Pipeline) else model
     return last
 
 
 def reads_scans(model: Model) -> bool:
-    """Say whether a model is fitted to a scan; it reads the rows into memory only if they fit."""
-    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
-
-    kinds = FixedSizeLSSVC | FixedSizeLSSVR | LSSVMClassifier | LSSVMRegressor
+    """Return whether a model is fitted to a scan, which need not fit into memory."""
+    kinds = (*estimators_of("fixed-size"), *estimators_of("table"))
     return isinstance(model, kinds)
 
 
 def prepared_table(model: Model) -> PreparedTable | None:
     """Return how a model prepares raw columns; None where it takes numbers."""
-    ready = learned(model).get("preparations_")
-    if ready is not None:  # all of the same columns; this one shows a shift
-        found: PreparedTable = ready.get("standardised", next(iter(ready.values()))).prepared_
-        return found
-    if last_step(model) is model:
-        return learned(model).get("preparation_")
-    return learned(model.steps[0][1]).get("prepared_")
+    if isinstance(model, Pipeline):
+        return fitted_attributes(model.steps[0][1]).get("prepared_")
+    record = fitted_attributes(model).get("record_")
+    ready = record.prepared if isinstance(record, Fit) else {}
+    # All are of the same columns; a standardised one shows a shift.
+    return ready.get("standardised", next(iter(ready.values()), None))
 
 
 def takes_tables(model: Model) -> bool:
-    """Say whether the methods of a model take columns with names."""
-    return last_step(model) is not model or prepared_table(model) is not None
+    """Return whether the methods of a model take columns with names."""
+    return isinstance(model, Pipeline) or prepared_table(model) is not None
 
 
 def needed_columns(model: Model) -> tuple[str, ...]:
     """Return the columns that a model reads."""
     ready = prepared_table(model)
-    first = model if last_step(model) is model else model.steps[0][1]
-    names = tuple(str(name) for name in learned(first).get("feature_names_in_", ()))
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    names = tuple(str(name) for name in fitted_attributes(first).get("feature_names_in_", ()))
     if ready is not None and ready.named:
         names = ready.used
     if not names:
@@ -108,18 +107,13 @@ def model_scan(model: Model, table: Table, target: str | None, weight: str | Non
             raise InvalidInputError(
                 f"The column {target!r} cannot be the target: the model learns from it."
             )
-        types[target] = target_type(model)
+        types[target] = "number"
+        if is_classifier(model):
+            kind = model.classes_.dtype.kind
+            types[target] = "integer" if kind in "iu" else "number" if kind in "bf" else "text"
     if weight is not None:
         table.need([weight], ", the weight")
     return table.scan(target, names, weight, types)
-
-
-def target_type(model: Model) -> str:
-    """Return how the target of a model is to be read from CSV."""
-    if not is_classifier(model):
-        return "number"
-    kind = model.classes_.dtype.kind
-    return "integer" if kind in "iu" else "number" if kind in "bf" else "text"
 
 
 def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
@@ -129,16 +123,16 @@ def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
             f"The columns {list(data.schema.texts)} hold text, which the model cannot read."
         )
     for block in data.blocks():
-        yield block, as_given(model, block)
+        yield block, model_rows(model, block)
 
 
-def as_given(model: Model, block: Any) -> Any:
+def model_rows(model: Model, block: RawBlock) -> Any:
     """Return a block of raw rows as the methods of the model take them."""
     return block.table if takes_tables(model) else block.numbers
 
 
 def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:
-    """Fit a model to the rows of a scan while its progress is shown; say whether it was stopped.
+    """Fit a model to the rows of a scan while its progress is shown; return whether it was stopped.
 
     The models for large data take the scan; for the others, and for groups, all rows are read.
 
@@ -150,26 +144,24 @@ def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: An
     classes : bool
         Whether classes are predicted.
     groups : array of shape (n,) or None, default=None
-        Rows of one group are left out together; for models that have all rows in memory.
+        Rows of one group are held out together; for models that have all rows in memory.
     """
-    from lssvm.data.raw import RawBlock
-
-    fit: Any = model.fit
-    with FitProgress(output, classes, last_step(model).get_params().get("scoring")) as progress:
+    last: Any = last_step(model)
+    with FitProgress(output, classes, last.get_params().get("scoring")) as progress:
         if groups is None and reads_scans(model):
-            fit(data)
+            model.fit(data)
             return progress.stopped
         whole = RawBlock.join(list(data.blocks()))
-        steps: Any = None if last_step(model) is model else model.steps
-        last = "" if steps is None else f"{steps[-1][0]}__"
+        steps: Any = model.steps if isinstance(model, Pipeline) else None
+        prefix = "" if steps is None else f"{steps[-1][0]}__"
         options = {}
         if whole.weight is not None:
-            options[f"{last}sample_weight"] = whole.weight
+            options[f"{prefix}sample_weight"] = whole.weight
         if groups is not None:
-            options[f"{last}groups"] = groups
+            options[f"{prefix}groups"] = groups
             if steps is not None:  # what is encoded by the target is encoded without the group
                 options[f"{steps[0][0]}__groups"] = groups
-        fit(whole.table, whole.target, **options)
+        model.fit(whole.table, whole.target, **options)
     return progress.stopped
 
 
@@ -181,7 +173,7 @@ class Loaded:
     ----------
     model : estimator
     card : dict
-        What was saved beside it (``metrics=``); empty for models that were saved from Python.
+        What was saved with it (``metrics=``); empty for models that were saved from Python.
     """
 
     model: Model
@@ -203,8 +195,6 @@ class Loaded:
 
         None where none were held out, or the data are others than those of the training.
         """
-        from lssvm.cli.tables import HoldOut
-
         rule = HoldOut.of_card(self.card)
         if rule is None or self.card.get("refit") or rows.n_rows != self.card.get("rows"):
             return rows, None
@@ -212,8 +202,6 @@ class Loaded:
 
     def groups(self, table: Table, rows: Scan) -> Any:
         """Return the groups of the rows that the model was trained on; None where it had none."""
-        from lssvm.cli.tables import HoldOut
-
         rule, target = HoldOut.of_card(self.card), self.target(None)
         if rule is None or rule.by != "group":
             return None
@@ -222,8 +210,6 @@ class Loaded:
 
 def load_model(path: str) -> Loaded:
     """Load a model with its card."""
-    from lssvm.io import load, read_header
-
     if not os.path.isfile(path):
         raise ModelFileError(f"There is no model file {path}.")
     model = load(path)
@@ -274,78 +260,73 @@ _KINDS: dict[str, Any] = {
     "test": _measured,
 }
 
-
+KINDS = ("fixed-size", "table", "dual", "greedy")
 REDUCTIONS = ("spfs", "ssd", "sv-l0", "sd", "spfs-printed", "ssd-printed", "sv-l0-printed")
 """Those of the fixed-size model."""
 _INTERCEPTS: dict[str, bool | str] = {"free": True, "penalised": "penalised", "none": False}
-_WORDS = {
-    "kernel": ("rbf", "linear", "poly", "laplacian", "matern", "nonstationary"),
-    "selection": ("random", "renyi", "kmeans", "rpcholesky"),
-    "search": ("path", "grid", "shrinking", "csa"),
-    "tuning": ("joint", "separate"),
-    "multiclass": ("auto", "ovo", "ova", "moc", "moc-counting", "ecoc"),
-    "class_weight": ("balanced",),
-    "loss": ("squared", "huber", "absolute", "weighted"),
+_PARAMETERS = {  # of options that have another name than the parameter of the estimator
+    "prototypes": "n_prototypes",
+    "intercept": "fit_intercept",
+    "tuning": "search",
+    "memory": "memory_budget",
+    "jobs": "n_jobs",
 }
-_DUAL = ("C", "gamma", "cv", "search", "tuning", "intercept", "multiclass", "reduction", "loss")
-_OWN = ("prototypes", "selection", "support", *_DUAL)
-_SHARED = ("scoring", "class_weight", "device", "memory", "jobs")
-_GREEDY = ("C", "gamma", "cv", "support", "intercept", "multiclass")
-_KNOWN = {
-    "fixed-size": (*_OWN, *_SHARED, "kernel"),
-    "table": (*_SHARED, "kernel", "preset", "time_limit", "ordered"),
-    "dual": (*_SHARED, *_DUAL, "kernel", "ordered"),
-    "greedy": ("class_weight", "memory", "jobs", "kernel", "ordered", *_GREEDY),
-}
-_OF_KIND: dict[
-    str, dict[str, tuple[str, ...]]
-] = {  # words that one kind of model has and others have not
-    "fixed-size": {"reduction": REDUCTIONS},
+_WORDS: dict[str, dict[str, tuple[str, ...]]] = {  # that are not taken by all models
     "table": {"kernel": ("rbf", "exponential", "laplacian")},
+    "fixed-size": {"reduction": REDUCTIONS},
     "dual": {"reduction": ("prune", "l0")},
 }
-_PRESETS = ("fast", "balanced", "best")
 
 
-def estimator_class(kind: str, classes: bool) -> Any:
-    """Return the estimator of a kind of model."""
-    from lssvm import estimators
-
-    both: dict[str, tuple[Any, Any]] = {
+def estimators_of(kind: str) -> tuple[Any, Any]:
+    """Return classifier and regressor of a kind of model."""
+    return {
         "fixed-size": (estimators.FixedSizeLSSVC, estimators.FixedSizeLSSVR),
         "table": (estimators.LSSVMClassifier, estimators.LSSVMRegressor),
         "dual": (estimators.LSSVC, estimators.LSSVR),
         "greedy": (estimators.GreedyLSSVC, estimators.GreedyLSSVR),
+    }[kind]
+
+
+def takes(kind: str, option: str) -> bool:
+    """Return whether a kind of model has an option: as a parameter, or of its preparation."""
+    known = {name for each in estimators_of(kind) for name in inspect.signature(each).parameters}
+    own = {
+        "fixed-size": {"support"},
+        "greedy": {"support", "ordered"},
+        "dual": {"device", "ordered"},
     }
-    return both[kind][0 if classes else 1]
+    known |= own.get(kind, set())
+    return _PARAMETERS.get(option, option) in known and (kind, option) != ("table", "prototypes")
 
 
-def model_kind(modelling: Modelling, fitting: Fitting) -> str:
-    """Return the kind of model that was asked for; "auto" is the table model.
+def given_options(options: Any) -> dict[str, Any]:
+    """Return the options about the model that were given, by their names."""
+    names = [*inspect.get_annotations(Fitting), *inspect.get_annotations(Modelling)]
+    values = {name: vars(options).get(name) for name in names if name not in ("kind", "heading")}
+    return {name: value for name, value in values.items() if value not in (None, (), [])}
+
+
+def model_kind(options: Any) -> str:
+    """Return the kind of model that the options ask for; "auto" is the table model.
 
     Raises
     ------
     InvalidInputError
         Where an option was given that this kind does not have.
     """
-    kind = one_of("model", modelling.kind, ("auto", *_KNOWN))
-    given = {
-        name: value
-        for group in (fitting, modelling)
-        for name, value in vars(group).items()
-        if value not in (None, (), []) and name != "kind"
-    }
+    given, kind = given_options(options), options.kind
     if kind == "auto":
-        kind = "fixed-size" if set(given) & {*_OWN, "kernel"} else "table"
+        others = [name for name in given if name == "kernel" or not takes("table", name)]
+        kind = "fixed-size" if others else "table"
     for name in given:
-        if name not in _KNOWN[kind]:
-            option = name.replace("_", "-")
-            have = " and ".join(k for k, names in _KNOWN.items() if name in names)
+        if not takes(kind, name):
+            have = [each for each in KINDS if takes(each, name)]
             raise InvalidInputError(
-                f"--{option} is not an option of the {kind} model, but of {have}: omit it, or "
-                f"give --model {have.split()[0]}."
+                f"--{name.replace('_', '-')} is not an option of the {kind} model, but of "
+                f"{' and '.join(have)}: omit it, or give --model {have[0]}."
             )
-    return kind
+    return str(kind)
 
 
 def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
@@ -360,126 +341,88 @@ def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
     if reduction.endswith("-printed"):
         raise InvalidInputError(
             f"--{option} {reduction} leaves as many as the printed algorithm ends with, so "
-            f"--support {support} cannot be had: leave --support out, or give "
+            f"--support {support} is not possible: omit --support, or give "
             f"--{option} {reduction.removesuffix('-printed')}."
         )
-    from lssvm.reductions import FixedSizeL0
-
     return FixedSizeL0(reduction, size=support)
 
 
-def _words(given: Fitting, classes: bool, kind: str) -> dict[str, Any]:
-    words: dict[str, Any] = {
-        name: one_of(name.replace("_", "-"), value, choices)
-        for name, choices in {**_WORDS, **_OF_KIND.get(kind, {})}.items()
-        if (value := vars(given)[name]) is not None
-    }
-    others = {"loss"} if classes else {"class_weight", "multiclass"}
-    task = "a regression" if classes else "a classification"
-    for other in others & set(words):
-        name = other.replace("_", "-")
-        raise InvalidInputError(f"--{name} is for {task}, which this is not: leave it out.")
-    if given.intercept is not None:
-        bias = one_of("intercept", given.intercept, tuple(_INTERCEPTS))
-        words["fit_intercept"] = _INTERCEPTS[bias]
-    if words.pop("tuning", "joint") == "separate":
-        from lssvm.tuning import make_search
-
-        words["search"] = replace(make_search(words.get("search", "path")), per_output=True)
-    return words
-
-
-def _tuned(given: Fitting) -> dict[str, Any]:
-    readers: dict[str, Callable[[str], Any]] = {
-        "C": lambda value: number_or("C", value, ("cv",), float),
-        "gamma": lambda value: number_or("gamma", value, ("cv", "ard", "scale", "auto"), float),
-        "cv": _folds,
-        "scoring": _scoring,
-    }
-    given_texts = {name: vars(given)[name] for name in readers}
-    return {n: readers[n](text) for n, text in given_texts.items() if text is not None}
-
-
-def make_estimator(
-    given: Fitting, classes: bool, seed: int, kind: str = "fixed-size", ask: Modelling | None = None
-) -> Any:
+def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any:
     """Return the estimator, not fitted.
 
     Parameters
     ----------
-    given : Fitting
+    options : Fitting and Seeded, or Train
     classes : bool
         Whether it is a classifier.
-    seed : int
     kind : {"fixed-size", "table", "dual", "greedy"}, default="fixed-size"
-    ask : Modelling, optional
-        Preset and time limit of the table model, and ordered categories.
     """
-    ask = Modelling() if ask is None else ask
-    orders = read_orders(ask.ordered) or None
-    parameters = {**_words(given, classes, kind), **_tuned(given)}
-    if given.memory is not None:
-        from lssvm._core.blocks import as_bytes
-
-        as_bytes(given.memory)
-    parameters |= {"memory_budget": given.memory, "n_jobs": given.jobs, "random_state": seed}
-    if kind == "fixed-size":
-        parameters |= _of_fixed_size(given)
-    elif kind == "table":
-        parameters |= _of_table(ask) | {"ordered": orders}
-    elif given.intercept == "penalised":
+    given = given_options(options)
+    for name in ("loss",) if classes else ("class_weight", "multiclass"):
+        if name in given:
+            task = "a regression" if classes else "a classification"
+            option = name.replace("_", "-")
+            raise InvalidInputError(f"--{option} is for {task}, which this is not: omit it.")
+    for name, choices in _WORDS.get(kind, {}).items():
+        if name in given and given[name] not in choices:
+            raise InvalidInputError(
+                f"--{name} {given[name]} is not known: give one of {', '.join(choices)}."
+            )
+    given = {
+        name: _READERS.get(name, str)(value) if isinstance(value, str) else value
+        for name, value in given.items()
+    }
+    orders, device = read_orders(given.pop("ordered", ())), given.pop("device", None)
+    support = given.pop("support", None)
+    if kind == "table":
+        given |= {"ordered": orders or None}
+    elif given.get("intercept") == "penalised" and kind != "fixed-size":
         raise InvalidInputError(
             f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
             "--model fixed-size, or --intercept free or none."
         )
     elif kind == "dual":
-        parameters = {"C": "cv", "gamma": "cv", **parameters}
-    else:
-        parameters = {"C": "cv", "max_support": given.support, **parameters}
-    model = estimator_class(kind, classes)(**parameters)
+        given = {"C": "cv", "gamma": "cv", **given}
+    elif kind == "greedy":
+        given = {"C": "cv", "max_support": support, **given}
+    elif support is not None:
+        given["reduction"] = sized("reduction", given.get("reduction", "spfs"), support)
+    if given.pop("tuning", "joint") == "separate":
+        given["search"] = replace(make_search(given.get("search", "path")), per_output=True)
+    parameters = {_PARAMETERS.get(name, name): value for name, value in given.items()}
+    made = estimators_of(kind)[0 if classes else 1]
+    model = made(random_state=options.seed, **parameters)
     if kind in ("dual", "greedy"):  # models of rows in memory, behind what makes numbers of a table
-        from sklearn.pipeline import make_pipeline
-
-        from lssvm.preparation import TablePreparation
-
         target = "classes" if classes else "numbers"
-        ready = TablePreparation(target=target, ordered=orders, random_state=seed)
+        ready = TablePreparation(target=target, ordered=orders or None, random_state=options.seed)
         model = make_pipeline(ready, model)
-    if given.device is not None:
+    if device is not None:
         if "device" in model.get_params():
-            model.set_params(device=given.device)
-        elif given.device != "cpu":
-            raise InvalidInputError(f"--device {given.device} is not available: only cpu is.")
+            model.set_params(device=device)
+        elif device != "cpu":
+            raise InvalidInputError(f"--device {device} is not available: only cpu is.")
     return model
 
 
-def _of_fixed_size(given: Fitting) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if given.support is not None:
-        found["reduction"] = sized("reduction", given.reduction or "spfs", given.support)
-    if given.prototypes is not None:
-        found["n_prototypes"] = given.prototypes
-        if not given.prototypes.rstrip().endswith("sqrt(n)"):  # which the estimator reads
-            found["n_prototypes"] = number_or("prototypes", given.prototypes, ("auto", "cv"), int)
-    return found
+def read_orders(given: Any) -> dict[str, list[str]]:
+    """Return the levels of ordered categories.
 
-
-def _of_table(ask: Modelling) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if ask.preset is not None:
-        found["preset"] = one_of("preset", ask.preset, _PRESETS)
-    if ask.time_limit is not None:
-        if ask.time_limit <= 0:
-            raise InvalidInputError(f"--time-limit {ask.time_limit} is not usable: give seconds.")
-        found["time_limit"] = ask.time_limit
-    return found
-
-
-def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return a word that has to be among some."""
-    if value not in choices:
-        raise InvalidInputError(f"--{name} {value} is not known: give one of {', '.join(choices)}.")
-    return value
+    Examples
+    --------
+    >>> from lssvm.cli.models import read_orders
+    >>> read_orders(["size=S,M,L"])
+    {'size': ['S', 'M', 'L']}
+    """
+    orders = {}
+    for text in given:
+        name, sign, levels = text.partition("=")
+        order = [level.strip() for level in levels.split(",")]
+        if not (name and sign and all(order) and len(order) > 1):
+            raise InvalidInputError(
+                f"--ordered {text} is not usable: give COLUMN=LOW,...,HIGH, as in size=S,M,L."
+            )
+        orders[name.strip()] = order
+    return orders
 
 
 def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
@@ -505,6 +448,12 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
     return number
 
 
+def _prototypes(value: str) -> Any:
+    if value.rstrip().endswith("sqrt(n)"):  # which the estimator reads
+        return value
+    return number_or("prototypes", value, ("auto", "cv"), int)
+
+
 def _folds(value: str) -> Any:
     folds = number_or("cv", value, (), float)
     if (folds > 1 and (folds != int(folds) or folds < 2)) or folds == 1:
@@ -515,13 +464,25 @@ def _folds(value: str) -> Any:
 
 
 def _scoring(value: str) -> str:
-    from sklearn.metrics import get_scorer_names
-
-    from lssvm.tuning.objective import is_criterion
-
     if not is_criterion(value) and value not in get_scorer_names():
         raise InvalidInputError(
             f"--scoring {value} is not known: give the name of a scorer of scikit-learn, such as "
             "accuracy, roc_auc, f1, neg_mean_absolute_error."
         )
     return value
+
+
+def _memory(value: str) -> str:
+    as_bytes(value)
+    return value
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "prototypes": _prototypes,
+    "C": lambda value: number_or("C", value, ("cv",), float),
+    "gamma": lambda value: number_or("gamma", value, ("cv", "ard", "scale", "auto"), float),
+    "cv": _folds,
+    "scoring": _scoring,
+    "intercept": lambda value: _INTERCEPTS[value],
+    "memory": _memory,
+}

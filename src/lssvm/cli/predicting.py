@@ -1,139 +1,110 @@
-"""`lssvm predict`, `evaluate`, `info` and `export`: what a model file is used for."""
+"""`lssvm predict`, `evaluate`, `info` and `export`: what a model file is used for.
+
+`predict --check` compares new rows with those that a model was trained on.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from typer import Argument
+import numpy as np
 
+from lssvm._core.arrays import FloatArray, is_sparse
 from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import ENDINGS, Output, percent, shown, table_writer
 from lssvm.cli.models import (
     Loaded,
     Model,
-    as_given,
     is_classifier,
     last_step,
-    learned,
     load_model,
     model_blocks,
+    model_rows,
     model_scan,
     prepared_table,
 )
-from lssvm.cli.options import OUTPUT, TARGET, DataFile, General, ModelFile, Reading, option
+from lssvm.cli.options import Evaluate, Export, Info, Predict
+from lssvm.cli.tables import Table, check_writable, open_input
+from lssvm.data import Scan
+from lssvm.data.encodings import NumberEncoding
+from lssvm.data.preparation import PreparedTable
+from lssvm.io import read_header
+from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
+from lssvm.plots.base import WithIntervals, behind_steps, fitted_attributes, has_probabilities
+from lssvm.report import measures
+from lssvm.report.measures import ClassPredictions, NumberPredictions
 
-if TYPE_CHECKING:
-    from lssvm.cli.tables import Table
-    from lssvm.data import Scan
-    from lssvm.report.measures import ClassPredictions, NumberPredictions
-
-NewRows = Annotated[
-    str, Argument(metavar="DATA", help="New rows: CSV, Parquet or Arrow; - is stdin.")
-]
-
-
-@dataclass(frozen=True)
-class Written:
-    """What is written in addition to the predictions, and where."""
-
-    out: str = option("-", "CSV, Parquet, Arrow; - is stdout", "FILE", OUTPUT)
-    proba: bool = option(False, "Add the probability of every class.", names=("--proba",))
-    interval: float | None = option(
-        None,
-        "Add intervals that hold a new value with this probability, such as 0.9 (classes: sets).",
-        "COVERAGE",
-    )
-    keep: list[str] = option((), "Copy a column of the input (* is all).", "COLUMN")  # noqa: RUF009
-    check: bool = option(
-        False,
-        "Report what differs from the training rows: new categories, shifted columns, far rows.",
-        names=("--check",),
-    )
-    escape: bool = option(
-        True,
-        "Put ' before text in CSV that spreadsheets would run.",
-        names=("--escape/--no-escape",),
-    )
+_RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
 
-def predict(
-    model: ModelFile, data: NewRows, reading: Reading, general: General, written: Written
-) -> None:
-    """Predict new rows with a model.
-
-    Rows are read block by block and need not fit in memory. The columns of the model are found by
-    their names; other columns are ignored. A file appears when it is complete.
-    """
-    from lssvm.cli.checking import RowCheck
-    from lssvm.cli.tables import check_writable, open_input
-    from lssvm.plots.base import WithIntervals, has_probabilities
-
-    out, interval = written.out, written.interval
-    if general.json and out == "-":
+def predict(options: Predict) -> None:
+    """Predict new rows with a model."""
+    output, out, interval = options.output, options.out, options.interval
+    if options.json and out == "-":
         raise InvalidInputError("--json describes a file of predictions: give -o FILE.")
-    check_writable(out, ENDINGS, (data, model), stdout=True)
-    stored = load_model(model)
-    loaded, reading = stored.model, stored.reading(reading)
-    if written.proba and not (is_classifier(loaded) and has_probabilities(loaded)):
+    check_writable(out, ENDINGS, (options.data, options.model), stdout=True)
+    stored = load_model(options.model)
+    model, last = stored.model, last_step(stored.model)
+    classes = is_classifier(model)
+    if options.proba and not (classes and has_probabilities(model)):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
-    last = last_step(loaded)
-    able = has_probabilities(last) if is_classifier(loaded) else isinstance(last, WithIntervals)
+    able = has_probabilities(last) if classes else isinstance(last, WithIntervals)
     if interval is not None and not able:
-        kind = type(last_step(loaded)).__name__
+        kind = type(last).__name__
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
-    with open_input(data, reading, general.output.note) as table:
-        scanned, kept = model_scan(loaded, table, None), _Kept(table, list(written.keep))
-        check = RowCheck(loaded) if written.check else None
-        with table_writer(out, escape=written.escape) as write:
-            for block, X in model_blocks(loaded, scanned):
-                write(kept.take(len(block)) | predicted(loaded, X, written.proba, interval))
+    with open_input(options.data, stored.reading(options), output.note) as table:
+        scanned, kept = model_scan(model, table, None), _Kept(table, options.keep)
+        check = RowCheck(model) if options.check else None
+        with table_writer(out, escape=options.escape) as write:
+            for block, X in model_blocks(model, scanned):
+                write(kept.take(len(block)) | predicted(model, X, options.proba, interval))
                 rows += len(block)
                 if check is not None:
                     check.add(block)
-    general.output.note(f"lssvm: {rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
-    for line in () if check is None else check.lines():
-        general.output.note(f"lssvm: check: {line}")
-    found = {} if check is None else {"check": check.result()}
-    general.output.result({"model": model, "data": data, "output": out, "rows": rows, **found})
+    output.note(f"{rows:,} rows predicted" + ("" if out == "-" else f" into {out}"))
+    result = {"model": options.model, "data": options.data, "output": out, "rows": rows}
+    if check is not None:
+        result["check"] = check.result()
+        for line in check.lines():
+            output.note(f"check: {line}")
+    output.result(result)
 
 
 def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
     """Return the columns of predictions for one block."""
-    import numpy as np
-
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
-    own = last_step(model)
-    inner = X if own is model else model[:-1].transform(X)  # type: ignore[index]
+    last, inner = last_step(model), behind_steps(model, X)
     names = [str(label) for label in model.classes_.tolist()] if is_classifier(model) else []
     if proba:
         columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
     if interval is not None and names:
-        inside = own.predict_set(inner, coverage=interval).tolist()
+        inside = last.predict_set(inner, coverage=interval).tolist()
         columns["set"] = np.array(["|".join(compress(names, row)) for row in inside])
     elif interval is not None:
-        columns["lower"], columns["upper"] = own.predict_interval(inner, coverage=interval).T
+        columns["lower"], columns["upper"] = last.predict_interval(inner, coverage=interval).T
     return columns
 
 
 class _Kept:
-    """Columns of the input, as they stand there, in step with the blocks of predictions."""
+    """Columns of the input, unchanged, in step with the blocks of predictions."""
 
     def __init__(self, table: Table, names: list[str]) -> None:
-        names = table.names if "*" in names else names
-        table.need(names, ", which is to be kept")
-        clash = [n for n in names if n in ("prediction", "lower", "upper", "set")]
+        self.names = table.names if "*" in names else list(names)
+        table.need(self.names, ", which is to be kept")
+        clash = [n for n in self.names if n in ("prediction", "lower", "upper", "set")]
         if clash:
             raise InvalidInputError(
                 f"The column {clash[0]!r} cannot be kept: predictions have a column of that name."
             )
-        self.names = names
-        self._batches = table.raw_batches(names) if names else iter(())
+        self._batches = table.raw_batches(self.names) if self.names else iter(())
         self._left: list[Any] = []
 
     def take(self, rows: int) -> dict[str, Any]:
@@ -149,48 +120,22 @@ class _Kept:
         return {name: whole.slice(0, rows).column(name) for name in self.names}
 
 
-_RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What is measured."""
-
-    target: str | None = option(None, "Column to compare with.", names=TARGET)
-    weight: str | None = option(None, "Column of sample weights.")
-    positive: str | None = option(
-        None,
-        "Of two classes, the one that precision and recall are about; that of `train`.",
-        "CLASS",
-    )
-    held_out: bool = option(
-        False, "Only the rows that `train` held out of this same file.", names=("--held-out",)
-    )
-
-
-def evaluate(
-    model: ModelFile, data: DataFile, reading: Reading, general: General, measured: Measured
-) -> None:
-    """Measure a model on rows with a known target.
-
-    Rows the model was trained on make it look better than it is; --held-out leaves them out.
-    """
-    from lssvm.cli.tables import open_input
-
-    loaded = load_model(model)
-    with open_input(data, loaded.reading(reading), general.output.note) as table:
-        rows = model_scan(loaded.model, table, loaded.target(measured.target), measured.weight)
-        held = loaded.parts(table, rows)[1] if measured.held_out else rows
+def evaluate(options: Evaluate) -> None:
+    """Measure a model on rows with a known target."""
+    loaded, output = load_model(options.model), options.output
+    with open_input(options.data, loaded.reading(options), output.note) as table:
+        rows = model_scan(loaded.model, table, loaded.target(options.target), options.weight)
+        held = loaded.parts(table, rows)[1] if options.held_out else rows
         if held is None:
             raise InvalidInputError(
                 f"--held-out needs the file that the model was trained on, with rows held out "
-                f"(train --test): {data} is another one, or none were."
+                f"(train --test): {options.data} is another one, or none were."
             )
-        metrics = measure(loaded.model, held, measured.positive or loaded.card.get("positive"))
-    show_metrics(general.output, metrics)
-    for line in headlines(metrics, "held-out" if measured.held_out else ""):
-        general.output.line(line)
-    general.output.result({"model": model, "data": data, **metrics})
+        metrics = measure(loaded.model, held, options.positive or loaded.card.get("positive"))
+    print_metrics(output, metrics)
+    for line in headlines(metrics, "held-out" if options.held_out else ""):
+        output.line(line)
+    output.result({"model": options.model, "data": options.data, **metrics})
 
 
 def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
@@ -208,41 +153,35 @@ def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
     The rows are read block by block; memory of a block, and of 8 (q + 3) bytes a row for q classes
     or 16 for numbers.
     """
-    import numpy as np
-
-    from lssvm.report.measures import join_predictions, predict_classes, predict_numbers
-
     parts: list[Any] = []
-    unknown: list[Any] = []  # weights of rows whose class the model has not seen
+    unknown: list[Any] = [np.empty(0)]  # weights of rows whose class the model has not seen
     ranked = data.n_rows <= _RANKED
     for block, X in model_blocks(model, data):
         if not is_classifier(model):
-            parts.append(predict_numbers(model, X, block.target, block.weight, ()))
+            parts.append(measures.predict_numbers(model, X, block.target, block.weight, ()))
             continue
-        known = np.isin(block.target, model.classes_)
+        classes = np.asarray(model.classes_)
+        known = np.isin(block.target, classes)
         if not known.all():
             weight = np.ones(len(block)) if block.weight is None else block.weight
             unknown.append(weight[~known])
             block = block.take(np.flatnonzero(known))
         if len(block):
-            X, classes = as_given(model, block), np.asarray(model.classes_)
-            parts.append(
-                predict_classes(model, X, block.target, classes, block.weight, scores=ranked)
-            )
+            rows = model_rows(model, block), block.target, classes, block.weight
+            parts.append(measures.predict_classes(model, *rows, scores=ranked))
     if not parts:
         raise InvalidInputError("No row to measure on has a class that the model knows.")
-    found = join_predictions(parts)
-    return metrics_of(found, np.concatenate([np.empty(0), *unknown]), positive)
+    return metrics_of(measures.join_predictions(parts), np.concatenate(unknown), positive)
 
 
 def metrics_of(
-    found: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
+    predictions: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
 ) -> dict[str, Any]:
-    """Return metrics, those of the report, in types that JSON knows.
+    """Return metrics, those of the report, in types of JSON.
 
     Parameters
     ----------
-    found : ClassPredictions or NumberPredictions
+    predictions : ClassPredictions or NumberPredictions
     unknown : array, default=()
         Weights of rows whose class the model has not seen: they count as wrong.
     positive : object or None, default=None
@@ -252,53 +191,57 @@ def metrics_of(
     -------
     dict
         Classes: ``accuracy`` with an interval of 95 %, ``baseline`` (that of the most frequent
-        class), the figures of `lssvm.report.measures.class_figures`, ``confusion`` and per-class
-        figures. Numbers: those of `NUMBER_FIGURES`, ``bias`` and ``baseline_rmse`` (that of the
+        class), the metrics of `lssvm.report.measures.class_metrics`, ``confusion`` and metrics by
+        class. Numbers: those of `NUMBER_METRICS`, ``bias`` and ``baseline_rmse`` (that of the
         mean).
     """
-    from dataclasses import replace
-
-    import numpy as np
-
-    from lssvm.report import measures
-
-    total = float(len(found)) if found.weight is None else float(found.weight.sum())
+    total = (
+        float(len(predictions)) if predictions.weight is None else float(predictions.weight.sum())
+    )
     others = float(np.sum(unknown))
     if total + others == 0:
         raise InvalidInputError("The rows to measure on have a total weight of zero.")
-    if isinstance(found, measures.NumberPredictions):
-        y, off = found.Y[:, 0], found.predicted[:, 0] - found.Y[:, 0]
-        mean = np.average(y, weights=found.weight)
+    if isinstance(predictions, NumberPredictions):
+        y, off = predictions.Y[:, 0], predictions.predicted[:, 0] - predictions.Y[:, 0]
+        mean = np.average(y, weights=predictions.weight)
         return {
-            "rows": len(found),
-            **measures.figures(measures.NUMBER_FIGURES, found),
-            "bias": float(np.average(off, weights=found.weight)),
-            "baseline_rmse": float(np.sqrt(np.average((y - mean) ** 2, weights=found.weight))),
+            "rows": len(predictions),
+            **measures.metric_values(measures.NUMBER_METRICS, predictions),
+            "bias": float(np.average(off, weights=predictions.weight)),
+            "baseline_rmse": float(
+                np.sqrt(np.average((y - mean) ** 2, weights=predictions.weight))
+            ),
         }
-    known = found.classes[found.labels]
-    found = replace(found, positive=measures.positive_class(found.classes, known, positive))
-    hits, weight = found.labels == found.decided, found.weight
+    known = predictions.classes[predictions.labels]
+    predictions = replace(
+        predictions, positive=measures.positive_class(predictions.classes, known, positive)
+    )
+    hits, weight = predictions.labels == predictions.decided, predictions.weight
     if len(unknown):
-        weight = np.append(np.ones(len(found)) if weight is None else weight, unknown)
+        weight = np.append(np.ones(len(predictions)) if weight is None else weight, unknown)
         hits = np.append(hits, np.zeros(len(unknown), dtype=bool))
     share, low, high = measures.proportion_interval(hits, weight)
-    two = len(found.classes) == 2
+    two = len(predictions.classes) == 2
     return {
-        "rows": len(found) + len(unknown),
+        "rows": len(predictions) + len(unknown),
         "accuracy": share,
         "accuracy_interval": (low, high),
         "error": 1.0 - share,
-        "baseline": measures.baseline_accuracy(found)[0] * total / (total + others),
-        **({"positive": measures.written_label(found.classes[found.positive])} if two else {}),
-        **measures.figures(measures.class_figures(found), found),
+        "baseline": measures.baseline_accuracy(predictions)[0] * total / (total + others),
+        **(
+            {"positive": measures.written_label(predictions.classes[predictions.positive])}
+            if two
+            else {}
+        ),
+        **measures.metric_values(measures.class_metrics(predictions), predictions),
         **({"rows_of_unknown_classes": others} if others else {}),
-        "classes": measures.class_table(found),
-        "confusion": measures.confusion(found).tolist(),
+        "classes": measures.class_table(predictions),
+        "confusion": measures.confusion(predictions).tolist(),
     }
 
 
 def headlines(metrics: dict[str, Any], kind: str = "") -> list[str]:
-    """Return the lines that say how good a model is, next to the simplest one.
+    """Return the lines about the accuracy of a model, compared with a constant prediction.
 
     Examples
     --------
@@ -313,45 +256,43 @@ def headlines(metrics: dict[str, Any], kind: str = "") -> list[str]:
             f"mean: RMSE {shown(float(metrics['baseline_rmse']))})"
         ]
     low, high = map(percent, metrics["accuracy_interval"])
-    unknown = metrics.get("rows_of_unknown_classes")
-    first = (
+    lines = [
         f"accuracy {percent(metrics['accuracy'])} (95 % interval {low} to {high}) {rows} "
         f"(most frequent class: {percent(metrics['baseline'])})"
-    ) + ("; some have classes that the model has not seen" if unknown else "")
-    if "positive" not in metrics or not {"precision", "recall"} <= set(metrics):
-        return [first]
-    ranked = f", ROC AUC {metrics['roc_auc']:.3f}" if "roc_auc" in metrics else ""
-    return [
-        first,
-        f"class {metrics['positive']!r}: precision {percent(metrics['precision'])}, recall "
-        f"{percent(metrics['recall'])}{ranked}",
     ]
+    if metrics.get("rows_of_unknown_classes"):
+        lines[0] += "; some have classes that the model has not seen"
+    if "positive" in metrics and {"precision", "recall"} <= set(metrics):
+        ranked = f", ROC AUC {metrics['roc_auc']:.3f}" if "roc_auc" in metrics else ""
+        lines.append(
+            f"class {metrics['positive']!r}: precision {percent(metrics['precision'])}, recall "
+            f"{percent(metrics['recall'])}{ranked}"
+        )
+    return lines
 
 
-def show_metrics(output: Output, metrics: dict[str, Any]) -> None:
-    """Write metrics as tables."""
+def print_metrics(output: Output, metrics: dict[str, Any]) -> None:
+    """Print metrics as tables."""
     single = {k: value for k, value in metrics.items() if isinstance(value, (int, float))}
-    output.table(
-        "", ["metric", "value"], [[key.replace("_", " "), value] for key, value in single.items()]
-    )
+    rows = [[key.replace("_", " "), value] for key, value in single.items()]
+    output.table("", ["metric", "value"], rows)
     classes = metrics.get("classes", ())
-    if not classes:
-        return
-    columns = ["class", "precision", "recall"]
-    heads = [f"called {entry['class']}" for entry in classes] if len(classes) <= 12 else []
-    rows = [
-        [*(entry[key] for key in columns), *(f"{count:g}" for count in counts[: len(heads)])]
-        for entry, counts in zip(classes, metrics["confusion"], strict=True)
-    ]
-    output.table("", [*columns, *heads], rows)
+    if classes:
+        columns = ["class", "precision", "recall"]
+        heads = [f"called {entry['class']}" for entry in classes] if len(classes) <= 12 else []
+        lines = [
+            [*(entry[key] for key in columns), *(f"{count:g}" for count in counts[: len(heads)])]
+            for entry, counts in zip(classes, metrics["confusion"], strict=True)
+        ]
+        output.table("", [*columns, *heads], lines)
 
 
-def info(model: ModelFile, general: General) -> None:
+def info(options: Info) -> None:
     """Show what a model file contains."""
-    loaded, output = load_model(model), general.output
-    facts = describe(model, loaded)
+    loaded, output = load_model(options.model), options.output
+    facts = describe(options.model, loaded)
     rows = [[name.replace("_", " "), _text(value)] for name, value in facts.items()]
-    output.table(os.path.basename(model), ["", ""], rows, left=(0, 1))
+    output.table(os.path.basename(options.model), ["", ""], rows, left=(0, 1))
     test = loaded.card.get("test")
     if isinstance(test, dict):
         for line in headlines(test, str(loaded.card.get("tested") or "held-out")):
@@ -361,11 +302,8 @@ def info(model: ModelFile, general: General) -> None:
 
 def describe(path: str, loaded: Loaded) -> dict[str, Any]:
     """Return what is known about a model."""
-    from lssvm.io import read_header
-
-    whole, card, header = loaded.model, loaded.card, read_header(path)
-    model = last_step(whole)
-    fitted = learned(model)
+    model, header, ready = last_step(loaded.model), read_header(path), prepared_table(loaded.model)
+    fitted = fitted_attributes(model)
     vectors = fitted.get("support_vectors_")
     facts: dict[str, Any] = {
         "bytes": os.path.getsize(path),
@@ -377,10 +315,9 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
         "prototypes": fitted.get("n_prototypes_"),
     }
     for name in ("task", "target", "data", "rows", "cv_score", "cv_score_name", "seconds", "seed"):
-        facts[name] = card.get(name)
+        facts[name] = loaded.card.get(name)
     if "classes_" in fitted:
         facts["classes"] = model.classes_.tolist()
-    ready = prepared_table(whole)
     if "configurations_" in fitted:
         lines = model.summary_.splitlines()
         facts["chosen"] = [line.strip().removeprefix("- ").rstrip(".") for line in lines]
@@ -390,27 +327,26 @@ def describe(path: str, loaded: Loaded) -> dict[str, Any]:
         facts["features"] = ready.n_features
     elif "feature_names_in_" in fitted:
         facts["columns"] = dict.fromkeys(map(str, model.feature_names_in_), "number")
-    for name in ("format", "version", "schema_sha256"):
-        facts[name] = header.get(name)
+    facts |= {name: header.get(name) for name in ("format", "version", "schema_sha256")}
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def export(
-    model: ModelFile,
-    out: Annotated[str, Argument(metavar="MODEL.onnx", help="The ONNX file to write.")],
-    general: General,
-) -> None:
-    """Write a model as ONNX for other programs.
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} ({kind})" for name, kind in value.items())
+    if isinstance(value, list):
+        items = [str(item) for item in value]
+        return ("; " if any(", " in item for item in items) else ", ").join(items)
+    return shown(value)
 
-    The preparation of its columns is part of it: it has an input for every raw column.
-    """
-    from lssvm.cli.tables import check_writable
 
-    check_writable(out, (".onnx",), (model,))
-    write_onnx(load_model(model).model, out)
-    size = os.path.getsize(out)
-    general.output.line(f"{out} written ({size / 1024:.1f} kB)")
-    general.output.result({"model": model, "output": out, "bytes": size})
+def export(options: Export) -> None:
+    """Write a model as ONNX for other programs."""
+    check_writable(options.out, (".onnx",), (options.model,))
+    write_onnx(load_model(options.model).model, options.out)
+    size = os.path.getsize(options.out)
+    options.output.line(f"{options.out} written ({size / 1024:.1f} kB)")
+    options.output.result({"model": options.model, "output": options.out, "bytes": size})
 
 
 def write_onnx(model: Model | None, out: str) -> None:
@@ -423,12 +359,151 @@ def write_onnx(model: Model | None, out: str) -> None:
         write(model, out)
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} ({kind})" for name, kind in value.items())
-    if isinstance(value, list):
-        items = [str(item) for item in value]
-        return ("; " if any(", " in item for item in items) else ", ").join(items)
-    if isinstance(value, float):
-        return shown(value)
-    return str(value)
+_SOME = 2000  # rows of a basis whose neighbours are looked for
+_SHIFT = 0.5  # standard deviations that a mean may differ by, and three standard errors
+_FAR = 2.0  # times the distance of the loneliest row of training to its neighbour
+_SHOWN = 5
+
+
+@dataclass
+class RowCheck:
+    """Counts what is unlike the training rows, block by block.
+
+    Parameters
+    ----------
+    model : fitted model
+    schema : Schema
+        Of the blocks.
+    """
+
+    model: Model
+
+    def __post_init__(self) -> None:
+        self.rows = self.far = 0
+        self.first_far: int | None = None
+        self.unseen: dict[str, Counter[str]] = {}
+        self._sums, self._counts = Counter[str](), Counter[str]()
+        self._prepared = prepared_table(self.model)
+        self._nearest = nearest_of(self.model)
+
+    def add(self, block: Any) -> None:
+        """Look at a block of raw rows."""
+        if self._prepared is not None:
+            self._add_table(self._prepared, block.table)
+        if self._nearest is not None:
+            far = self._nearest(model_rows(self.model, block))
+            if self.first_far is None and far.any():
+                self.first_far = self.rows + int(np.flatnonzero(far)[0])
+            self.far += int(far.sum())
+        self.rows += len(block)
+
+    def _add_table(self, prepared: PreparedTable, columns: Any) -> None:
+        table = prepared.read(columns)
+        for name, levels in prepared.unseen(table).items():
+            self._new(name, levels)
+        X = prepared.transform(table)
+        at = 0
+        for column, raw in zip(
+            [c for c in prepared.columns if c.encoding is not None], table.columns, strict=True
+        ):
+            if isinstance(column.encoding, NumberEncoding):
+                values = np.where(raw.missing, np.nan, X[:, at])
+                self._count((column.name,), values[:, None])
+            at += column.width
+
+    def _count(self, names: tuple[str, ...], Z: FloatArray) -> None:
+        there = np.isfinite(Z)
+        for counter, values in ((self._sums, np.where(there, Z, 0.0)), (self._counts, there)):
+            counter.update(dict(zip(names, values.sum(axis=0).tolist(), strict=True)))
+
+    def _new(self, name: str, levels: Mapping[str, int]) -> None:
+        if levels:
+            self.unseen.setdefault(name, Counter()).update(levels)
+
+    @property
+    def shifted(self) -> dict[str, float]:
+        """Columns of numbers whose mean differs from that of training, in deviations."""
+        means = {n: self._sums[n] / c for n, c in self._counts.items() if c}
+        limits = {n: _SHIFT + 3.0 / np.sqrt(self._counts[n]) for n in means}
+        return {name: mean for name, mean in means.items() if abs(mean) > limits[name]}
+
+    def result(self) -> dict[str, Any]:
+        """Return the counts, in types of JSON."""
+        return {
+            "unseen_categories": {name: dict(levels) for name, levels in self.unseen.items()},
+            "shifted_columns": self.shifted,
+            "far_rows": self.far if self._nearest is not None else None,
+            "first_far_row": self.first_far,
+        }
+
+    def lines(self) -> list[str]:
+        """Return the results in words, a line each."""
+        lines = []
+        for name, levels in self.unseen.items():
+            some = ", ".join(repr(level) for level, _ in levels.most_common(_SHOWN))
+            more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
+            lines.append(
+                f"column {name!r} has categories that training has not seen, in "
+                f"{levels.total():,} rows: {some}{more}"
+            )
+        for name, mean in self.shifted.items():
+            way = "above" if mean > 0 else "below"
+            lines.append(
+                f"column {name!r} is shifted: its mean is {abs(mean):.1f} standard deviations "
+                f"{way} that of training"
+            )
+        if self.far:
+            lines.append(
+                f"{self.far:,} of {self.rows:,} rows are far from all training rows (the first is "
+                f"row {(self.first_far or 0) + 1}): their predictions are guesses"
+            )
+        return lines or ["the rows are like those of training"]
+
+
+def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
+    """Return minus the logarithm of the largest kernel value of each row, shape (n,)."""
+    K = np.asarray(kernel(X, Z), dtype=np.float64)
+    if itself:
+        np.fill_diagonal(K, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(K.max(axis=1)))
+
+
+def _limit(kernel: Kernel, Z: Any) -> float:
+    """Return how far a row may be from the rows Z: twice as far as they are from each other."""
+    some = Z[:: max(1, len(Z) // _SOME)]
+    alone = _spread(kernel, some, some, itself=True) if len(some) > 1 else np.zeros(1)
+    alone = alone[np.isfinite(alone)]
+    power = 2.0 if isinstance(kernel, RBF) else 1.0  # of the distance in the exponent
+    return float(_FAR**power * alone.max()) if len(alone) else np.inf
+
+
+def nearest_of(model: Model) -> Callable[[Any], Any] | None:
+    """Return a function that marks rows, as the model takes them, that are far from its basis.
+
+    None where the kernel does not measure a distance. The largest kernel value of a row with any
+    row of the basis is what a prediction computes anyway.
+    """
+    fit = last_step(model).record_
+    local = fit.local_members  # they keep all rows; prototypes are some of them
+    # Quantiles end where the training rows end: only the others show what is beyond.
+    unbounded = [member for member in local if member.scaling != "quantiles"]
+    member = max(unbounded or local, key=lambda one: one.weight)
+    leaves, tree, ready = member.leaves(), member.trees[0], fit.prepared.get(member.scaling)
+    kernels = [leaf.kernel for leaf in leaves]
+    if not isinstance(kernels[0], RBF | Exponential | Laplacian | Matern):
+        return None
+    bases = [leaf.basis.toarray() if is_sparse(leaf.basis) else leaf.basis for leaf in leaves]
+    limits = [_limit(kernel, basis) for kernel, basis in zip(kernels, bases, strict=True)]
+
+    def far(rows: Any) -> Any:
+        X = behind_steps(model, rows)
+        X = member.metric.apply(np.asarray(X if ready is None else ready.transform(X), np.float64))
+        leaf_of = np.zeros(len(X), dtype=np.intp) if tree is None else tree.route(X)
+        marked = np.zeros(len(X), dtype=bool)
+        for leaf in np.unique(leaf_of):
+            inside = leaf_of == leaf
+            marked[inside] = _spread(kernels[leaf], X[inside], bases[leaf]) > limits[leaf]
+        return marked
+
+    return far

@@ -27,6 +27,7 @@ from lssvm.data.csv_files import DELIMITERS, CsvFile
 from lssvm.data.raw import SCANNED, check_rows
 from lssvm.data.scanning import ending, find_files
 from lssvm.data.sheets import TableFile, check_names
+from lssvm.report.measures import written_label
 
 _SHOWN = 12  # names of columns in a message
 
@@ -43,8 +44,8 @@ class Table:
     csv : CsvOptions
     integers : set of str
         Columns of numbers that CSV writes without a decimal point, as far as it was looked at.
-    told : str
-        How it is read, where that is not as one would expect.
+    reading : str
+        How it is read, where that is unusual.
     dates : set of str
         Columns of dates and times.
     """
@@ -53,7 +54,7 @@ class Table:
     kinds: Mapping[str, str]
     csv: CsvOptions = field(repr=False)
     integers: frozenset[str] = frozenset()
-    told: str = ""
+    reading: str = ""
     dates: frozenset[str] = frozenset()
 
     @property
@@ -96,7 +97,7 @@ class Table:
             csv=csv,
             **options,
         )
-        reader: Any = made.reader  # rows without a target are left out
+        reader: Any = made.reader  # rows without a target are skipped
         return made if target is None else replace(made, reader=replace(reader, skip=True))
 
     def raw_batches(self, names: Sequence[str], nulls: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -123,15 +124,15 @@ class Table:
         return ~np.asarray(self.column(target).is_null(nan_is_null=True), dtype=bool)
 
 
-def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = None) -> Table:
+def open_table(path: str, reading: Reading, note: Callable[[str], None] | None = None) -> Table:
     """Open files with named columns and look at their header.
 
     Parameters
     ----------
     path : str
     reading : Reading
-    say : callable, optional
-        Takes the line that says how they are read, where that is not as one would expect.
+    note : callable, optional
+        Takes a line about how they are read, where that is unusual.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = 
             f"{files[0]} cannot be used: give a file that ends in one of {', '.join(FORMATS)}."
         )
     csv = CsvOptions(
-        reading.separator,
+        "\t" if reading.delimiter in ("\\t", "tab") else reading.delimiter,
         tuple(reading.missing),
         decimal=reading.decimal,
         thousands=reading.thousands,
@@ -165,19 +166,19 @@ def open_table(path: str, reading: Reading, say: Callable[[str], None] | None = 
     if isinstance(first, CsvFile):
         _check_delimiter(files[0], first.seen.dialect.delimiter, list(kinds))
     written = first if isinstance(first, CsvFile | TableFile) else None  # text, or a sheet
-    integers, told = (set(), "") if written is None else (written.integers, str(written.told))
-    if say is not None and told:
-        say(f"lssvm: {os.path.basename(files[0])} is read as {told}")
-    return Table(path, kinds, csv, frozenset(integers), told, dates)
+    integers, how = (set(), "") if written is None else (written.integers, str(written.told))
+    if note is not None and how:
+        note(f"{os.path.basename(files[0])} is read as {how}")
+    return Table(path, kinds, csv, frozenset(integers), how, dates)
 
 
 @contextmanager
 def open_input(
-    path: str, reading: Reading, say: Callable[[str], None] | None = None
+    path: str, reading: Reading, note: Callable[[str], None] | None = None
 ) -> Iterator[Table]:
     """Open a table; '-' is standard input, CSV or Parquet, kept in a temporary file meanwhile."""
     if path != "-":
-        yield open_table(path, reading, say)
+        yield open_table(path, reading, note)
         return
     with tempfile.TemporaryDirectory() as folder:
         raw = os.path.join(folder, "standard input")
@@ -187,7 +188,7 @@ def open_input(
             kind = ".parquet" if file.read(4) == b"PAR1" else ".csv"
         name = os.path.join(folder, f"stdin{kind}")
         os.rename(raw, name)
-        yield open_table(name, reading, say)
+        yield open_table(name, reading, note)
 
 
 def check_writable(
@@ -244,7 +245,7 @@ def short_list(names: Sequence[str]) -> str:
 
 
 def _check_delimiter(file: str, delimiter: str, names: Sequence[str]) -> None:
-    """Raise where the header seems to have another delimiter than the one that was said."""
+    """Raise where the header seems to have another delimiter than the one that is used."""
     best = max(DELIMITERS, key=names[0].count)
     if len(names) == 1 and names[0].count(best) and best != delimiter:
         shown = "\\t" if best == "\t" else best
@@ -291,8 +292,8 @@ class HoldOut:
         )
         return cls(share, seed, by, column) if all(good) else None
 
-    def told(self) -> str:
-        """Say which rows these are."""
+    def words(self) -> str:
+        """Return which rows these are."""
         return {
             "class": "the same share of every class",
             "row": "drawn at random",
@@ -375,10 +376,10 @@ def as_times(values: Any, name: str) -> FloatArray:
         raise InvalidInputError(f"--time {name} has missing values: every row needs a time.")
     for kind in (pa.float64(), pa.timestamp("us"), pa.date32()):
         try:
-            found = values.cast(kind)
+            numbers = values.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             continue
-        plain = found if kind == pa.float64() else found.cast(pa.int64(), safe=False)
+        plain = numbers if kind == pa.float64() else numbers.cast(pa.int64(), safe=False)
         return np.asarray(plain, dtype=np.float64)
     raise InvalidInputError(
         f"--time {name} holds {values.type}, such as {values[0].as_py()!r}: numbers or dates like "
@@ -388,14 +389,13 @@ def as_times(values: Any, name: str) -> FloatArray:
 
 FEW = 20  # different whole numbers up to which a target is taken for classes
 _MANY = 1000  # different values up to which a target is counted
-_MANY_TEXTS = 100  # different texts beyond which somebody has to say that they are classes
+_MANY_TEXTS = 100  # different texts beyond which --task has to name classes
 _NAMELESS = re.compile(r"column \d+")
-TASKS = ("auto", "classification", "regression")
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a pass over a data set has found.
+    """The result of a pass over a data set.
 
     Attributes
     ----------
@@ -404,7 +404,7 @@ class Inspection:
     weight : str or None
     features : tuple of str
         The columns to learn from.
-    left_out : mapping from str to str
+    dropped : mapping from str to str
         Columns that cannot be used, and why.
     n_rows : int
     task : {"classification", "regression"}
@@ -415,14 +415,14 @@ class Inspection:
     types : mapping from str to str
         How the target is to be read from CSV.
     without : int
-        Rows without a target, which are left out.
+        Rows without a target, which are skipped.
     """
 
     table: Table
     target: str
     weight: str | None
     features: tuple[str, ...]
-    left_out: Mapping[str, str]
+    dropped: Mapping[str, str]
     n_rows: int
     task: str
     reason: str
@@ -447,23 +447,21 @@ class Inspection:
             return HoldOut(share, seed, "time" if group is None else "group", group or time)
         return HoldOut(share, seed, *(("class", self.target) if self.classes else ()))
 
-    def positive(self, asked: str | None) -> str | None:
-        """Return the positive class of two: the one asked for, else the rarer; None for others."""
-        from lssvm.report.measures import written_label
-
-        found = {written_label(label): n for label, n in (self.labels or {}).items()}
-        if asked is not None and (len(found) != 2 or asked not in found):
-            have = "numbers" if self.labels is None else short_list(list(found))
+    def positive(self, label: str | None) -> str | None:
+        """Return the positive class of two: the one given, else the rarer; None for others."""
+        sizes = {written_label(each): n for each, n in (self.labels or {}).items()}
+        if label is not None and (len(sizes) != 2 or label not in sizes):
+            have = "numbers" if self.labels is None else short_list(list(sizes))
             raise InvalidInputError(
-                f"--positive {asked} has to be one of two classes, but the target {self.target!r} "
+                f"--positive {label} has to be one of two classes, but the target {self.target!r} "
                 f"has {have}."
             )
-        if asked is not None or len(found) != 2:
-            return asked
-        return min(sorted(found, reverse=True), key=lambda label: found[label])
+        if label is not None or len(sizes) != 2:
+            return label
+        return min(sorted(sizes, reverse=True), key=lambda each: sizes[each])
 
-    def told(self) -> str:
-        """Return the line that says what was detected."""
+    def summary(self) -> str:
+        """Return the line about what was detected."""
         into = "" if self.labels is None else f" into {len(self.labels)} classes"
         return (
             f"{self.task} of {self.target!r}{into} ({self.reason}), {self.n_rows:,} rows, "
@@ -490,8 +488,6 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
     O(n d) time, memory of a block and of the different strings of the columns.
     """
     target, weight = columns.target, columns.weight
-    if columns.task not in TASKS:
-        raise InvalidInputError(f"--task {columns.task} is not known: give {', '.join(TASKS)}.")
     table.need([target], ", which is to be predicted")
     table.need([*([weight] if weight else []), *columns.drop, *columns.category], "")
     table = table.with_categories([n for n in columns.category if n != target])
@@ -505,7 +501,7 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
         raise InvalidInputError(f"The target {target!r} cannot be dropped or be the weight.")
     others = {n: k for n, k in table.kinds.items() if n not in (target, weight, *columns.drop)}
     features = [name for name, kind in others.items() if kind in SCANNED]
-    left_out = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
+    dropped = {n: f"its type is {kind}" for n, kind in others.items() if n not in features}
     if not features:
         raise InvalidInputError(
             f"{table.path} has no column to learn from besides the target {target!r}."
@@ -519,16 +515,16 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
             raise
         text = f"No row of {table.path} has a target: the column {target!r} is empty."
         raise InvalidInputError(text) from error
-    left_out |= facts.check()
-    kept = tuple(name for name in features if name not in left_out)
+    dropped |= facts.check()
+    kept = tuple(name for name in features if name not in dropped)
     if not kept:
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
         raise InvalidInputError(f"No column is left to learn from: {reasons}.")
     task, reason = _task(columns.task, facts)
     _check_labels(target, facts, task)
     labels = facts.labels if task == "classification" else None
     types, without = {target: facts.type(task)}, len(table.known(target)) - facts.rows
-    chosen = (table, target, weight, kept, left_out)
+    chosen = (table, target, weight, kept, dropped)
     return Inspection(*chosen, facts.rows, task, reason, labels, types, without)
 
 
@@ -580,14 +576,14 @@ class _Facts:
         return "integer" if whole and self.whole else "number"
 
 
-def _task(asked: str, facts: _Facts) -> tuple[str, str]:
+def _task(task: str, facts: _Facts) -> tuple[str, str]:
     words = facts.dtype not in "biuf"
-    if asked != "auto":
-        if asked == "regression" and words:
+    if task != "auto":
+        if task == "regression" and words:
             raise InvalidInputError(
                 f"--task regression needs numbers, but the target {facts.target!r} holds text."
             )
-        return asked, "as asked"
+        return task, "as asked"
     if words:
         if facts.labels is None or len(facts.labels) > _MANY_TEXTS:
             n = f"more than {_MANY}" if facts.labels is None else str(len(facts.labels))

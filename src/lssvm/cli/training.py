@@ -8,76 +8,57 @@ import textwrap
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
+import numpy as np
 import typer
-from typer import Option
+from sklearn.base import clone
 
+from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import ColumnWarning, InvalidInputError, LSSVMError
 from lssvm.cli.console import Output, percent, shown
 from lssvm.cli.models import (
     Model,
+    estimators_of,
     fit_scan,
     is_classifier,
     last_step,
-    learned,
     load_model,
+    make_estimator,
+    model_kind,
     model_scan,
     prepared_table,
+    reads_scans,
+    sized,
 )
-from lssvm.cli.options import (
-    INTERRUPTED,
-    OUTPUT,
-    TARGET,
-    TESTING,
-    Columns,
-    DataFile,
-    Fitting,
-    General,
-    ModelFile,
-    Modelling,
-    Reading,
-    Seeded,
-    option,
-)
+from lssvm.cli.options import INTERRUPTED, Reading, Reduce, Seeded, Train, Tune
 from lssvm.cli.predicting import headlines, measure, metrics_of, write_onnx
-
-if TYPE_CHECKING:
-    from lssvm.cli.tables import HoldOut, Inspection, Table
-    from lssvm.data import Scan
+from lssvm.cli.tables import (
+    HoldOut,
+    Inspection,
+    Table,
+    check_writable,
+    inspect_table,
+    open_input,
+    open_table,
+)
+from lssvm.data import Scan
+from lssvm.estimators import table_fit
+from lssvm.io import save
+from lssvm.plots.base import fitted_attributes
+from lssvm.plots.rows import SampledRows, support_size
+from lssvm.report.columns import LEAK_ROWS, leaks
+from lssvm.report.refits import out_of_fold
 
 WITHOUT_REPORT = 1  # exit code: the model was written, its report was not
 SHARE = 0.2  # of the rows that are held out
-TINY = 100  # rows below which none are: figures are cross-validated
+TINY = 100  # rows below which none are: metrics are cross-validated
 FEWEST = 10  # rows that can be cross-validated
 MOST_ROWS = 2_000_000  # up to which the table model is the default
 SUPPORT = 200  # vectors that a model for tables is compressed to
 _COPIES = 12  # of the rows that the table model chooses by, in float64
 _KEPT = 4  # of all rows that it keeps, in float32: configurations, and features of a column
-
-
-@dataclass(frozen=True)
-class Testing:
-    """Which rows a model is tested on, and what becomes of the tested model."""
-
-    heading: ClassVar[str] = TESTING
-
-    report: str | None = option(None, "Write an HTML report.", "FILE")
-    test: float | None = option(
-        None, "Share of the rows held out (0.2); 0: none.", min=0.0, max=0.9
-    )
-    test_data: str | None = option(None, "Rows to test on, instead of --test.", "FILE")
-    group: str | None = option(None, "Rows with the same value are held out together.", "COLUMN")
-    by_time: str | None = option(
-        None, "The last rows by this column are held out.", "COLUMN", ("--time",)
-    )
-    positive: str | None = option(
-        None,
-        "Of two classes, the one that precision, recall, curves and costs are about; the rarer.",
-        "CLASS",
-    )
-    refit: bool = option(False, "Fit the tested model again, to all rows.", names=("--refit",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +68,11 @@ class Fitted:
     Attributes
     ----------
     model : estimator
-    found : Inspection
+    inspected : Inspection
     train, test : Scan, Scan or None
     rule : HoldOut or None
         How the rows to test on were held out.
+    seed : int
     seconds : float
     interrupted : bool
     """
@@ -105,153 +87,128 @@ class Fitted:
     interrupted: bool
 
     @property
-    def left_out(self) -> dict[str, str]:
+    def last(self) -> Model:
+        """The model itself, behind a preparation."""
+        return last_step(self.model)
+
+    @property
+    def dropped(self) -> dict[str, str]:
         """Columns that the model does not use, and why."""
         ready = prepared_table(self.model)
         unused = () if ready is None else ready.columns
-        own = {column.name: column.why for column in unused if column.encoding is None}
-        return {**self.inspected.left_out, **own}
+        more = {column.name: column.why for column in unused if column.encoding is None}
+        return {**self.inspected.dropped, **more}
 
     @property
     def kind(self) -> str:
         """Which rows it is measured on."""
         return "held-out" if self.test is not None else "cross-validated"
 
+    @property
+    def score_name(self) -> str:
+        """What the score of its search is."""
+        scoring = self.last.get_params().get("scoring")
+        numbers = "R2" if is_stack(self.last) else "squared error"
+        return str(scoring or ("accuracy" if is_classifier(self.model) else numbers))
+
+    def score(self, value: float) -> float:
+        """Return a score of the search, a loss as a loss."""
+        return 0.0 + (-value if self.score_name == "squared error" else value)
+
+    @property
+    def best_score(self) -> float | None:
+        """Score of the chosen parameters; None where none were searched for."""
+        best = fitted_attributes(self.last).get("best_score_")
+        return None if best is None else self.score(float(best))
+
+    @property
+    def groups(self) -> Any:
+        """Groups of the training rows; None without, or where the model assigns folds by rows."""
+        rows = self.rule is None or self.rule.by != "group"
+        if self.rule is None or rows or isinstance(self.model, estimators_of("fixed-size")):
+            return None
+        inspected = self.inspected
+        return self.rule.train_groups(inspected.table, inspected.scan(), inspected.target)
+
+
+def is_stack(model: Model) -> bool:
+    """Return whether a model is a stack of configurations, the model for tables."""
+    return "configurations_" in fitted_attributes(model)
+
 
 def fit_rows(
-    inspected: Inspection, model: Model, general: Seeded, rule: HoldOut | None = None
+    inspected: Inspection, model: Model, options: Seeded, rule: HoldOut | None = None
 ) -> Fitted:
-    """Fit a model to a data set, with a part of the rows held out where a rule says which.
+    """Fit a model to a data set, with the rows held out that a rule names.
 
     Raises
     ------
     KeyboardInterrupt
         Where it was interrupted before there was a model.
     """
-    output = general.output
-    output.note(f"lssvm: {inspected.told()}")
+    output = options.output
+    output.note(f"{inspected.summary()}")
     if inspected.without:
-        many = "1 row has" if inspected.without == 1 else f"{inspected.without:,} rows have"
-        left = "is" if inspected.without == 1 else "are"
-        output.note(f"lssvm: {many} no target and {left} dropped")
-    for name, reason in inspected.left_out.items():
-        output.note(f"lssvm: column {name!r} is dropped: {reason}")
-    train, test, groups = inspected.scan(), None, None
+        rows = f"{inspected.without:,} rows have no target and are dropped"
+        output.note("1 row has no target and is dropped" if inspected.without == 1 else rows)
+    _note_columns(output, inspected.dropped)
+    train, test = inspected.scan(), None
     if rule is not None:
         train, test = rule.split(inspected.table, train, inspected.target)
         if test is not None:
-            output.note(f"lssvm: {test.n_rows:,} rows are held out: {rule.told()}")
-            groups = _groups(model, inspected, rule)
-        rule = rule if test is not None else None
-    started = time.monotonic()
+            output.note(f"{test.n_rows:,} rows are held out: {rule.words()}")
+    rule = None if test is None else rule
+    fitted = Fitted(model, inspected, train, test, rule, options.seed, 0.0, False)
+    groups, started = fitted.groups, time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)  # a line for each column follows
         stopped = fit_scan(model, train, output, inspected.classes, groups)
-    seconds = time.monotonic() - started
-    fitted = Fitted(model, inspected, train, test, rule, general.seed, seconds, stopped)
-    for name, reason in fitted.left_out.items():
-        if name not in inspected.left_out:
-            output.note(f"lssvm: column {name!r} is dropped: {reason}")
+    fitted = replace(fitted, seconds=time.monotonic() - started, interrupted=stopped)
+    dropped = {n: why for n, why in fitted.dropped.items() if n not in inspected.dropped}
+    _note_columns(output, dropped)
     ready = prepared_table(model)
     for name, guess in ({} if ready is None else ready.guesses).items():
-        output.note(f"lssvm: column {name!r}: {guess}")
+        output.note(f"column {name!r}: {guess}")
     return fitted
 
 
-def _groups(model: Model, inspected: Inspection, rule: HoldOut) -> Any:
-    """Return the groups of the training rows; None for a model that deals rows one by one."""
-    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR
-
-    if rule.by != "group" or isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
-        return None
-    return rule.train_groups(inspected.table, inspected.scan(), inspected.target)
+def _note_columns(output: Output, dropped: Mapping[str, str]) -> None:
+    for name, reason in dropped.items():
+        output.note(f"column {name!r} is dropped: {reason}")
 
 
-def train(
-    data: DataFile,
-    columns: Columns,
-    model: Annotated[
-        str, Option(*OUTPUT, metavar="FILE", help="Where the model is written; .onnx: as ONNX.")
-    ],
-    reading: Reading,
-    modelling: Modelling,
-    fitting: Fitting,
-    general: Seeded,
-    testing: Testing,
-) -> None:
-    """Train a tuned, tested model on a file.
-
-    As in: lssvm train data.csv -t price -o price.lssvm --report price.html
-
-    The target decides between classification and regression. Columns may hold text, dates and
-    missing values; how they are encoded is stored in the model file. The default is the model for
-    tables, a stack of exact models that needs no settings; --model chooses another. A fifth of the
-    rows (the same share of every class) is held out to test the model; below 100 rows the metrics
-    are cross-validated. Ctrl-C saves the best model so far (exit code 130).
-    """
-    from lssvm.cli.tables import check_writable, open_input
-
-    report = testing.report
-    check_writable(model, inputs=(data,))
-    check_writable(report, inputs=(data,))
-    if report is not None and os.path.realpath(report) == os.path.realpath(model):
-        raise InvalidInputError(f"{model} cannot be both the model and the report: name two files.")
-    if is_onnx(model):
-        write_onnx(None, model)
-    with open_input(data, reading, general.output.note) as table:
-        _train(table, columns, model, reading, modelling, fitting, general, testing)
+def train(options: Train) -> None:
+    """Train a tuned, tested model on a file."""
+    out, report = options.out, options.report
+    check_writable(out, inputs=(options.data,))
+    check_writable(report, inputs=(options.data,))
+    if report is not None and os.path.realpath(report) == os.path.realpath(out):
+        raise InvalidInputError(f"{out} cannot be both the model and the report: name two files.")
+    if is_onnx(out):
+        write_onnx(None, out)
+    with open_input(options.data, options, options.output.note) as table:
+        _train(table, options)
 
 
-def _train(
-    table: Table,
-    columns: Columns,
-    model: str,
-    reading: Reading,
-    modelling: Modelling,
-    fitting: Fitting,
-    general: Seeded,
-    testing: Testing,
-) -> None:
+def _train(table: Table, options: Train) -> None:
     """Fit, test and write a model of an open table, and a report."""
-    from lssvm.cli.models import make_estimator, model_kind
-    from lssvm.cli.tables import inspect_table, open_table
-
-    output, report = general.output, testing.report
-    test, test_data = testing.test, testing.test_data
-    kind = model_kind(modelling, fitting)
-    parted = [name for name in (testing.group, testing.by_time) if name is not None]
-    if len(parted) > 1 or (parted and (test_data is not None or test == 0.0)):
-        raise InvalidInputError(
-            "--group and --time choose the rows that are held out: give one of them, and neither "
-            "--test-data nor --test 0."
-        )
-    table.need(parted, ", by which rows are held out")
-    columns = replace(columns, drop=[*columns.drop, *parted])
-    inspected = inspect_table(table, columns)
-    if modelling.kind == "auto" and kind == "table":
-        why = too_large(inspected, fitting.memory, testing.group is not None)
-        if why and (modelling.preset is not None or modelling.time_limit is not None):
-            raise InvalidInputError(
-                f"{table.path}: {why}, so the default is the fixed-size model, which has no "
-                "--preset and no --time-limit: give --model table or --model fixed-size."
-            )
-        if why:
-            output.note(f"lssvm: {why}: the fixed-size model reads the rows block by block")
-            kind, inspected = "fixed-size", inspect_table(table, columns)
-    positive = inspected.positive(testing.positive)
-    estimator = make_estimator(fitting, inspected.classes, general.seed, kind, modelling)
+    output, test = options.output, options.test
+    inspected, kind = _inspect(table, options)
+    positive = inspected.positive(options.positive)
+    estimator = make_estimator(options, inspected.classes, kind)
+    parted = options.group is not None or options.by_time is not None
+    tiny = test is None and not parted and options.test_data is None and inspected.n_rows < TINY
     rule = None
-    tiny = test is None and not parted and test_data is None and inspected.n_rows < TINY
-    if test_data is not None:
-        other = open_table(test_data, reading)
+    if options.test_data is not None:
+        other = open_table(options.test_data, options)
         needed = [inspected.target, *inspected.features, inspected.weight]
         other.need([name for name in needed if name], ", which the training data have")
     elif not tiny and test != 0.0:
         share = SHARE if test is None else test
-        rule = inspected.rule(share, general.seed, testing.group, testing.by_time)
-    fitted = fit_rows(inspected, estimator, general, rule)
-    if test_data is not None:
-        held = model_scan(fitted.model, other, inspected.target, columns.weight)
+        rule = inspected.rule(share, options.seed, options.group, options.by_time)
+    fitted = fit_rows(inspected, estimator, options, rule)
+    if options.test_data is not None:
+        held = model_scan(fitted.model, other, inspected.target, options.weight)
         fitted = replace(fitted, test=held)
     metrics = None
     if not fitted.interrupted:
@@ -262,30 +219,59 @@ def _train(
                 metrics = cross_validate(fitted, output, positive)
         except KeyboardInterrupt:  # there is a model, which is not to be lost
             fitted = replace(fitted, interrupted=True)
-    notes = _notes(fitted, metrics, output)
-    tested = fitted
-    if testing.refit and fitted.test is not None and metrics is not None:
+    notes, tested = _notes(fitted, metrics, output), fitted
+    if options.refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
     refit = fitted.model is not tested.model
-    written = _write(fitted, metrics, model, refit=refit, positive=positive)
+    written = _write(fitted, metrics, options.out, refit=refit, positive=positive)
     if fitted.interrupted:
-        output.note(f"lssvm: interrupted; the best model so far is in {model}")
+        output.note(f"interrupted; the best model so far is in {options.out}")
         output.result(written)
         raise typer.Exit(INTERRUPTED)
-    failed = report is not None and not _write_report(
-        tested, report, notes, positive, model, output, written, _code(tested, reading, test_data)
-    )
-    if report is None or failed:
-        _warn_of_leaks(output, find_leaks(tested), inspected.classes)
-    _tell(output, fitted, metrics, model, None if failed else report)
+    suspected = None
+    if options.report is not None:
+        suspected = _write_report(tested, options, notes, positive)
+    if suspected is not None:
+        written["report"] = options.report
+    leaking = find_leaks(tested) if suspected is None else suspected
+    _warn_of_leaks(output, leaking, inspected.classes)
+    _print(output, fitted, metrics, options.out)
+    if suspected is not None:
+        output.line(f"report written to {options.report}")
     output.result(written)
-    if failed:
+    if options.report is not None and suspected is None:
         raise typer.Exit(WITHOUT_REPORT)
 
 
+def _inspect(table: Table, options: Train) -> tuple[Inspection, str]:
+    """Look at the rows, and return them with the kind of model that is fitted to them."""
+    kind, columns = model_kind(options), [options.group, options.by_time]
+    parted = [name for name in columns if name is not None]
+    if len(parted) > 1 or (parted and (options.test_data is not None or options.test == 0.0)):
+        raise InvalidInputError(
+            "--group and --time choose the rows that are held out: give one of them, and neither "
+            "--test-data nor --test 0."
+        )
+    table.need(parted, ", by which rows are held out")
+    kept = replace(options, drop=[*options.drop, *parted])
+    inspected = inspect_table(table, kept)
+    if options.kind != "auto" or kind != "table":
+        return inspected, kind
+    reason = too_large(inspected, options.memory, options.group is not None)
+    if not reason:
+        return inspected, kind
+    if options.preset is not None or options.time_limit is not None:
+        raise InvalidInputError(
+            f"{table.path}: {reason}, so the default is the fixed-size model, which has no "
+            "--preset and no --time-limit: give --model table or --model fixed-size."
+        )
+    options.output.note(f"{reason}: the fixed-size model reads the rows block by block")
+    return inspected, "fixed-size"
+
+
 def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) -> str:
-    """Say why rows are too many for the table model to be the default; "" where they are not.
+    """Return why rows are too many for the table model to be the default; "" where they are not.
 
     Parameters
     ----------
@@ -295,9 +281,6 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
     grouped : bool, default=False
         Whether the model has to know groups, for which it needs all rows in memory.
     """
-    from lssvm._core.blocks import as_bytes
-    from lssvm.estimators import table_fit
-
     n, d = inspected.n_rows, len(inspected.features)
     if n > MOST_ROWS:
         return f"more than {MOST_ROWS:,} rows"
@@ -312,128 +295,98 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
 
 
 def is_onnx(path: str | None) -> bool:
-    """Say whether a model is to be written as ONNX."""
+    """Return whether a model is to be written as ONNX."""
     return path is not None and os.path.splitext(path)[1].lower() == ".onnx"
 
 
 def find_leaks(fitted: Fitted) -> dict[str, float]:
     """Return the columns that predict the target almost alone, with their accuracy or R2."""
-    from lssvm.report.columns import LEAK_ROWS, leaks
-    from lssvm.report.subject import SampledRows
-
     rows = SampledRows.read(fitted.model, fitted.train, LEAK_ROWS)
     return leaks(rows, fitted.inspected.classes)
 
 
-def _warn_of_leaks(output: Output, found: Mapping[str, float], classes: bool) -> None:
+def _warn_of_leaks(output: Output, suspected: Mapping[str, float], classes: bool) -> None:
     what = "of the rows correctly" if classes else "of the variance of the target"
-    for name, share in found.items():
+    for name, share in suspected.items():
         output.note(
-            f"lssvm: warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
+            f"warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
             f"leak: check that it is known before the target, or train with --drop {name}"
         )
 
 
 def cross_validate(fitted: Fitted, output: Output, positive: str | None) -> dict[str, Any] | None:
     """Return metrics of rows that are each predicted by a copy of the model without them."""
-    from lssvm.report.refits import out_of_fold
-    from lssvm.report.subject import SampledRows
-
     n = fitted.inspected.n_rows
     if n < FEWEST:
-        output.note(f"lssvm: {n} rows are too few to test the model")
+        output.note(f"{n} rows are too few to test the model")
         return None
-    rows = SampledRows.read(fitted.model, fitted.train)
     try:
+        rows = SampledRows.read(fitted.model, fitted.train)
         predictions = out_of_fold(fitted.model, rows)[0]
     except InvalidInputError as error:
-        output.note(f"lssvm: the model is not tested. {error}")
+        output.note(f"the model is not tested. {error}")
         return None
-    output.note(f"lssvm: {n} rows are too few to hold some out: figures are cross-validated")
+    output.note(f"{n} rows are too few to hold some out: metrics are cross-validated")
     return metrics_of(predictions, positive=positive)
 
 
-def tune(
-    data: DataFile,
-    columns: Columns,
-    reading: Reading,
-    fitting: Fitting,
-    general: Seeded,
-    model: Annotated[str | None, Option(*OUTPUT, metavar="FILE", help="Write the model, too.")] = (
-        None
-    ),
-    best: Annotated[int, Option(min=1, help="How many settings are listed.")] = 10,
-) -> None:
-    """Search for the best C and gamma.
-
-    Of the fixed-size model, by cross-validation on all rows of a file; the best settings are
-    listed, with how they were found. A model is written only where -o asks for one.
-    """
-    from lssvm.cli.models import make_estimator
-    from lssvm.cli.tables import check_writable, inspect_table, open_table
-
-    output = general.output
-    check_writable(model, inputs=(data,))
-    inspected = inspect_table(open_table(data, reading, output.note), columns)
-    estimator = make_estimator(fitting, inspected.classes, general.seed)
-    fitted = fit_rows(inspected, estimator, general)
-    results = searched(fitted.model, best)
-    if model is not None:
-        _write(fitted, None, model)
-    results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": model}
-    score = results["score_name"]
-    for title, names, rows in (
-        (
-            f"The best of {results['evaluations']} settings, by cross-validation",
-            ["rank", "C", "gamma", score, "+-", "stage"],
-            results["best"],
-        ),
+def tune(options: Tune) -> None:
+    """Search for the best C and gamma."""
+    output = options.output
+    check_writable(options.out, inputs=(options.data,))
+    inspected = inspect_table(open_table(options.data, options, output.note), options)
+    fitted = fit_rows(inspected, make_estimator(options, inspected.classes), options)
+    results = searched(fitted, options.best)
+    if options.out is not None:
+        _write(fitted, None, options.out)
+    results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": options.out}
+    score, title = fitted.score_name, f"The best of {results['evaluations']} settings"
+    names = ["rank", "C", "gamma", score, "+-", "stage"]
+    for heading, columns, rows in (
+        (f"{title}, by cross-validation", names, results["best"]),
         ("How the best score was found", ["evaluations", "seconds", score], results["trace"]),
     ):
-        output.table(title, names, [list(row.values()) for row in rows], left=())
-    if model is not None:
-        output.line(f"model written to {model}")
+        output.table(heading, columns, [list(row.values()) for row in rows], left=())
+    if options.out is not None:
+        output.line(f"model written to {options.out}")
     output.result(results)
     if fitted.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def searched(model: Model, best: int) -> dict[str, Any]:
+def searched(fitted: Fitted, best: int) -> dict[str, Any]:
     """Return the best settings of a search and how they were found."""
-    import numpy as np
-
-    if "cv_results_" not in learned(model):
+    model = fitted.model
+    if "cv_results_" not in fitted_attributes(model):
         raise InvalidInputError(
-            "Nothing was searched, because C and gamma are given: leave --C or --gamma out."
+            "Nothing was searched, because C and gamma are options: omit --C or --gamma."
         )
-    table = model.cv_results_
-    rows = [
-        {
-            "rank": int(table["rank_test_score"][i]),
-            "C": float(table["param_C"][i]),
-            "gamma": float(table["param_gamma"][i]),
-            "score": _score(model, float(table["mean_test_score"][i])),
-            "std": float(table["std_test_score"][i]),
-            "stage": str(table["stage"][i]),
-        }
-        for i in np.argsort(table["rank_test_score"])[:best]
-    ]
-    trace = model.tuning_result_.trace
+    table, trace = model.cv_results_, model.tuning_result_.trace
     steps = np.flatnonzero(np.diff(trace["best_loss"], prepend=np.inf) < 0)
     steps = steps[np.diff(trace["seconds"][steps], append=np.inf) > 0]  # the best of each batch
     return {
-        "score_name": _score_name(model),
-        "score": _score(model, float(model.best_score_)),
+        "score_name": fitted.score_name,
+        "score": fitted.best_score,
         "C": model.C_,
         "gamma": model.gamma_,
         "prototypes": int(model.n_prototypes_),
         "evaluations": int(model.n_evaluations_),
-        "best": rows,
+        "best": [
+            {
+                "rank": int(table["rank_test_score"][i]),
+                "C": float(table["param_C"][i]),
+                "gamma": float(table["param_gamma"][i]),
+                "score": fitted.score(float(table["mean_test_score"][i])),
+                "std": float(table["std_test_score"][i]),
+                "stage": str(table["stage"][i]),
+            }
+            for i in np.argsort(table["rank_test_score"])[:best]
+        ],
         "trace": [
             {
                 "evaluations": int(trace["n_evaluations"][i]),
                 "seconds": float(trace["seconds"][i]),
-                "score": _score(model, -float(trace["best_loss"][i])),
+                "score": fitted.score(-float(trace["best_loss"][i])),
             }
             for i in steps
         ],
@@ -441,60 +394,55 @@ def searched(model: Model, best: int) -> dict[str, Any]:
 
 
 def _write_report(
-    fitted: Fitted,
-    path: str,
-    notes: list[str],
-    positive: str | None,
-    model: str,
-    output: Output,
-    written: dict[str, Any],
-    code: str,
-) -> bool:
-    """Write the report of a model that is written; say whether that was possible."""
-    from lssvm.report import write_report
+    fitted: Fitted, options: Train, notes: list[str], positive: str | None
+) -> dict[str, float] | None:
+    """Write the report of a model that is written; return suspected leaks, or None if it failed."""
+    from lssvm import report
 
-    inspected, command = fitted.inspected, ["lssvm", *sys.argv[1:]]
+    inspected = fitted.inspected
+    settings = {
+        "command": ["lssvm", *sys.argv[1:]],
+        "python": _code(fitted, options),
+        "task": inspected.summary(),
+        "notes": notes,
+    }
     try:
-        facts = write_report(
+        facts = report.write_report(
             fitted.model,
-            path,
+            str(options.report),
             train=fitted.train,
             test=fitted.test,
             title=f"{inspected.target} from {os.path.basename(inspected.table.path)}",
             seconds={"fit": fitted.seconds},
-            settings={
-                "command": command,
-                "python": code,
-                "task": inspected.told(),
-                "notes": notes,
-            },
+            settings=settings,
             pos_label=positive,
         )
     except KeyboardInterrupt as error:
-        output.note(f"lssvm: interrupted; the model is in {model}, there is no report")
+        options.output.note(f"interrupted; the model is in {options.out}, there is no report")
         raise typer.Exit(INTERRUPTED) from error
     except (LSSVMError, OSError, ValueError, MemoryError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
-        output.note(f"lssvm: error: the model is in {model}, but its report failed: {text}")
-        return False
-    _warn_of_leaks(output, facts.get("data", {}).get("suspected_leaks", {}), inspected.classes)
-    written["report"] = path
-    return True
+        failed = f"the model is in {options.out}, but its report failed"
+        options.output.note(f"error: {failed}: {text}")
+        return None
+    suspected: dict[str, float] = facts.get("data", {}).get("suspected_leaks", {})
+    return suspected
 
 
-def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
+def _code(fitted: Fitted, options: Train) -> str:
     """Return lines of Python that read the same rows and fit the model, which reports complete."""
-    from lssvm.cli.models import reads_scans
-
-    inspected, rule, defaults = fitted.inspected, fitted.rule, asdict(Reading())
-    read = {name: value for name, value in asdict(reading).items() if value != defaults[name]}
+    inspected, rule, test_data = fitted.inspected, fitted.rule, options.test_data
+    read = {
+        one.name: value
+        for one in fields(Reading)
+        if (value := vars(options)[one.name]) != one.default
+    }
     how = f"Reading({', '.join(f'{name}={value!r}' for name, value in read.items())})"
     texts = [n for n in inspected.table.csv.types if n not in inspected.types]
     named = f".with_categories({texts!r})" if texts else ""
     names = ",\n".join(map(repr, inspected.features))  # names may hold spaces and hyphens
-    target, weight = inspected.target, inspected.weight
-    options = f", types={dict(inspected.types)!r}"
-    groups = rule is not None and _groups(fitted.model, inspected, rule) is not None
+    target, weight, groups = inspected.target, inspected.weight, fitted.groups is not None
+    types = f", types={dict(inspected.types)!r}"
     used = ["open_table"] if rule is None else ["HoldOut", "open_table"]
     plain = reads_scans(fitted.model) and not groups
     models = ["fit_scan"] * (not plain) + ["model_scan"] * (test_data is not None)
@@ -508,22 +456,18 @@ def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
         "columns = [",
         textwrap.indent(names, "    ") + ",",
         "]",
-        f"train = table.scan({target!r}, columns, {weight!r}{options})",
+        f"train = table.scan({target!r}, columns, {weight!r}{types})",
     ]
     if rule is not None:
-        lines += [
-            f"rule = HoldOut({rule.share!r}, {rule.seed!r}, {rule.by!r}, {rule.column!r})",
-            *([f"groups = rule.train_groups(table, train, {target!r})"] if groups else []),
-            f"train, test = rule.split(table, train, {target!r})",
-        ]
+        lines.append(f"rule = HoldOut({rule.share!r}, {rule.seed!r}, {rule.by!r}, {rule.column!r})")
+        lines += [f"groups = rule.train_groups(table, train, {target!r})"] if groups else []
+        lines.append(f"train, test = rule.split(table, train, {target!r})")
     if plain:
         lines.append("model = {model}.fit(train)")
     else:
         progress = f"Output(json=False, quiet=True), {inspected.classes}"
-        lines += [
-            "model = {model}",
-            f"fit_scan(model, train, {progress}{', groups' if groups else ''})",
-        ]
+        lines.append("model = {model}")
+        lines.append(f"fit_scan(model, train, {progress}{', groups' if groups else ''})")
     if test_data is not None:
         other = f"open_table({test_data!r}, {how})"
         lines.append(f"test = model_scan(model, {other}, {target!r}, {weight!r})")
@@ -531,44 +475,29 @@ def _code(fitted: Fitted, reading: Reading, test_data: str | None) -> str:
 
 
 def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
-    """Return what the report should say; tell of classes that could not be tested."""
+    """Return notes for the report; print classes that could not be tested."""
     inspected = fitted.inspected
-    notes = [f"Column {name!r} is dropped: {why}." for name, why in fitted.left_out.items()]
-    if inspected.table.told:
-        notes.append(f"The file was read as {inspected.table.told}.")
+    notes = [f"Column {name!r} is dropped: {why}." for name, why in fitted.dropped.items()]
+    if inspected.table.reading:
+        notes.append(f"The file was read as {inspected.table.reading}.")
     if inspected.without:
         notes.append(f"{inspected.without:,} rows of the file have no target and were dropped.")
     if fitted.rule is not None:
-        notes.append(f"The test rows were held out of the file: {fitted.rule.told()}.")
+        notes.append(f"The test rows were held out of the file: {fitted.rule.words()}.")
     for entry in (metrics or {}).get("classes", ()):
         if not entry["rows"]:
             n = (inspected.labels or {}).get(entry["class"], 0)
             rows = "1 row" if n == 1 else f"{n} rows"
-            output.note(f"lssvm: class {entry['class']!r} is too rare to be tested ({rows})")
+            output.note(f"class {entry['class']!r} is too rare to be tested ({rows})")
     return notes
-
-
-def _score_name(model: Model) -> str:
-    scoring = last_step(model).get_params().get("scoring")
-    if scoring is not None:
-        return str(scoring)
-    numbers = "R2" if "configurations_" in learned(model) else "squared error"
-    return "accuracy" if is_classifier(model) else numbers
-
-
-def _score(model: Model, score: float) -> float:
-    """Return a score of a search as people read it."""
-    return 0.0 + (-score if _score_name(model) == "squared error" else score)
 
 
 def _refit(fitted: Fitted, output: Output) -> Fitted:
     """Fit to all rows, at the gamma that was found; C is tuned again."""
-    from sklearn.base import clone
-
     model = clone(fitted.model)
-    own, found = last_step(model), last_step(fitted.model)
-    if isinstance(own.get_params(deep=False).get("gamma"), str):
-        own.set_params(gamma=found.gamma_)
+    last = last_step(model)
+    if isinstance(last.get_params(deep=False).get("gamma"), str):
+        last.set_params(gamma=fitted.last.gamma_)
     everything = fitted.inspected.scan()
     try:
         stopped = fit_scan(model, everything, output, fitted.inspected.classes)
@@ -584,11 +513,8 @@ def _write(
     refit: bool = False,
     positive: str | None = None,
 ) -> dict[str, Any]:
-    """Save the model with what was measured; return all of it."""
-    from lssvm.io import save
-
-    model, inspected, rule = fitted.model, fitted.inspected, fitted.rule
-    own = last_step(model)
+    """Save the model with its metrics; return all that is known of it."""
+    inspected, rule = fitted.inspected, fitted.rule
     card = {
         "task": inspected.task,
         "target": inspected.target,
@@ -603,124 +529,75 @@ def _write(
         "refit": refit,
         "seed": fitted.seed,
         "seconds": fitted.seconds,
-        "left_out": sorted(fitted.left_out),
-        "cv_score": _score(model, own.best_score_) if "best_score_" in learned(own) else None,
-        "cv_score_name": _score_name(model),
+        "left_out": sorted(fitted.dropped),
+        "cv_score": fitted.best_score,
+        "cv_score_name": fitted.score_name,
         "test": metrics,
         "tested": None if metrics is None else fitted.kind,
     }
     if is_onnx(path):
-        write_onnx(model, path)
+        write_onnx(fitted.model, path)
     else:
-        save(model, path, metrics=card)
+        save(fitted.model, path, metrics=card)
+    set_params = {k: value for k, value in fitted.last.get_params().items() if value is not None}
     return {
         "model": path,
         "bytes": os.path.getsize(path),
         **card,
         "reason": inspected.reason,
         "interrupted": fitted.interrupted,
-        "parameters": {
-            **{key: value for key, value in own.get_params().items() if value is not None},
-            **_chosen(own),
-        },
+        "parameters": set_params | _chosen(fitted.last),
     }
-
-
-def _tell(
-    output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str, report: str | None
-) -> None:
-
-    model = last_step(fitted.model)
-    output.line(f"{_chosen_words(model)}, {fitted.seconds:.1f} s")
-    if "best_score_" in learned(model):
-        score, name = _score(model, float(model.best_score_)), _score_name(model)
-        output.line(
-            f"cross-validated {name} {percent(score) if name == 'accuracy' else shown(score)}"
-        )
-    for line in () if metrics is None else headlines(metrics, fitted.kind):
-        output.line(f"test {line}")
-    output.line(f"model written to {path} ({os.path.getsize(path) / 1024:.1f} kB)")
-    if report is not None:
-        output.line(f"report written to {report}")
 
 
 def _chosen(model: Model) -> dict[str, Any]:
     """Return what a fit has chosen."""
-    if "configurations_" in learned(model):
-        table = model.configurations_
+    if is_stack(model):
         columns = ("scaling", "kernel", "rounds", "weight", "error")
-        rows = zip(*(table[name] for name in columns), strict=True)
+        rows = zip(*(model.configurations_[name] for name in columns), strict=True)
         return {"configurations": [dict(zip(columns, row, strict=True)) for row in rows]}
     chosen = {"chosen_C": model.C_, "chosen_gamma": model.gamma_}
-    if "n_prototypes_" in learned(model):
+    if "n_prototypes_" in fitted_attributes(model):
         chosen["chosen_prototypes"] = int(model.n_prototypes_)
     return {**chosen, "support_vectors": len(model.support_vectors_)}
 
 
-def _chosen_words(model: Model) -> str:
-    if "configurations_" in learned(model):
-        return str(model.summary_).splitlines()[0].rstrip(".")
-    chosen = [
-        f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
-        for name, value in (("C", model.C_), ("gamma", model.gamma_))
-        if value is not None  # a linear kernel has no gamma
-    ]
-    return f"{', '.join(chosen)}, {len(model.support_vectors_)} support vectors"
+def _print(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str) -> None:
+    """Print the lines about a model that was written."""
+    model, score = fitted.last, fitted.best_score
+    if is_stack(model):
+        chosen = [str(model.summary_).splitlines()[0].rstrip(".")]
+    else:
+        values = {"C": model.C_, "gamma": model.gamma_}
+        chosen = [
+            f"{name} = {shown(value) if isinstance(value, float) else 'one for each'}"
+            for name, value in values.items()
+            if value is not None  # a linear kernel has no gamma
+        ]
+        chosen.append(f"{len(model.support_vectors_)} support vectors")
+    output.line(f"{', '.join(chosen)}, {fitted.seconds:.1f} s")
+    if score is not None:
+        text = percent(score) if fitted.score_name == "accuracy" else shown(score)
+        output.line(f"cross-validated {fitted.score_name} {text}")
+    for line in () if metrics is None else headlines(metrics, fitted.kind):
+        output.line(f"test {line}")
+    output.line(f"model written to {path} ({os.path.getsize(path) / 1024:.1f} kB)")
 
 
-@dataclass(frozen=True)
-class Reducing:
-    """How small the model gets, and where it goes."""
-
-    out: str = option(MISSING, "Where the smaller model goes.", "FILE", OUTPUT)
-    support: int | None = option(
-        None,
-        "Support vectors to keep; by default chosen by cross-validation (model for tables: 200).",
-        "N",
-        min=1,
-    )
-    method: str | None = option(
-        None,
-        "How prototypes of a fixed-size model are removed; spfs.",
-        "spfs|ssd|sv-l0|spfs-printed|ssd-printed|sv-l0-printed",
-    )
-    target: str | None = option(None, "Column to predict.", names=TARGET)
-
-
-def reduce(
-    model: ModelFile, data: DataFile, reading: Reading, general: General, reducing: Reducing
-) -> None:
-    """Make a model smaller.
-
-    DATA is the file that the model was trained on; the rows that were held out are held out again.
-    A model for tables becomes a sparse model of --support vectors that follows it (`compress`). A
-    fixed-size model is reduced, with the error against the number of support vectors; without
-    --support the smallest model whose cross-validated squared error is within one standard error
-    of the best is taken.
-    """
-    from sklearn.base import clone
-
-    from lssvm.cli.models import REDUCTIONS, one_of, sized
-    from lssvm.cli.tables import check_writable, open_table
-    from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
-    from lssvm.io import save
-    from lssvm.report.subject import support_size
-
-    out, support, method = reducing.out, reducing.support, reducing.method
-    check_writable(out, inputs=(data,))
-    if method is not None:
-        one_of("method", method, tuple(m for m in REDUCTIONS if m != "sd"))  # it removes nothing
-    loaded = load_model(model)
-    large, output = loaded.model, general.output
-    if not isinstance(large, FixedSizeLSSVC | FixedSizeLSSVR | LSSVMClassifier | LSSVMRegressor):
+def reduce(options: Reduce) -> None:
+    """Make a model smaller."""
+    output, out, support, method = options.output, options.out, options.support, options.method
+    check_writable(out, inputs=(options.data,))
+    loaded = load_model(options.model)
+    large, fixed = loaded.model, isinstance(loaded.model, estimators_of("fixed-size"))
+    if not (fixed or isinstance(large, estimators_of("table"))):
         raise InvalidInputError(
-            f"{model} holds a {type(large).__name__}: only fixed-size models and models for tables "
-            "can be reduced."
+            f"{options.model} holds a {type(large).__name__}: only fixed-size models and models "
+            "for tables can be reduced."
         )
-    fixed = isinstance(large, FixedSizeLSSVC | FixedSizeLSSVR)
     if not fixed and method is not None:
         raise InvalidInputError(
-            f"--method {method} is for fixed-size models, but {model} holds a "
+            f"--method {method} is for fixed-size models, but {options.model} holds a "
             f"{type(large).__name__}, which is compressed in its own way: leave --method out."
         )
     reduction: Any = method or "spfs"
@@ -731,32 +608,26 @@ def reduce(
                 f"--support {support} is more than the {large.n_prototypes_} prototypes of the "
                 "model."
             )
-    table = open_table(data, reading, output.note)
-    rows = model_scan(large, table, loaded.target(reducing.target), loaded.card.get("weight"))
+    table = open_table(options.data, options, output.note)
+    rows = model_scan(large, table, loaded.target(options.target), loaded.card.get("weight"))
     train, test = loaded.parts(table, rows)
+    small = clone(large)  # a model file has no training rows
     if fixed:
-        small = clone(large).set_params(
-            n_prototypes=int(large.n_prototypes_),
-            gamma=large.gamma_ if large.gamma_ is not None else large.gamma,
-            reduction=reduction,
-        )
+        gamma = large.gamma_ if large.gamma_ is not None else large.gamma
+        size = {"n_prototypes": int(large.n_prototypes_), "gamma": gamma}
+        small.set_params(reduction=reduction, **size)
         stopped = fit_scan(small, train, output, is_classifier(large))
     else:
-        whole = clone(large)  # a model file has no training rows
         groups = loaded.groups(table, rows)
-        stopped = fit_scan(whole, train, output, is_classifier(large), groups)
-        small = whole.compress(support or SUPPORT)
+        stopped = fit_scan(small, train, output, is_classifier(large), groups)
+        small = small.compress(support or SUPPORT)
     positive = loaded.card.get("positive")
     before, after = (
         None if test is None else measure(each, test, positive) for each in (large, small)
     )
-    card = {
-        **loaded.card,
-        "reduced_from": os.path.basename(model),
-        "cv_score": learned(small).get("best_score_"),
-        "test": after,
-    }
-    save(small, out, metrics=card)
+    score = fitted_attributes(small).get("best_score_")
+    card = {"reduced_from": os.path.basename(options.model), "cv_score": score, "test": after}
+    save(small, out, metrics=loaded.card | card)
     paths = trade_off(small) if fixed else []
     if fixed:
         output.table(
@@ -765,13 +636,13 @@ def reduce(
             [list(row.values()) for row in paths],
             left=(3,),
         )
-    sizes = [os.path.getsize(path) for path in (model, out)]
+    sizes = [os.path.getsize(path) for path in (options.model, out)]
     counts = [support_size(each) for each in (large, small)]
     lines = zip(("before", "after"), counts, sizes, (before, after), strict=True)
     output.table(
         "",
         ["", "support vectors", "file", "on held-out rows"],
-        [[name, n, f"{size / 1024:.1f} kB", _figure(test)] for name, n, size, test in lines],
+        [[name, n, f"{size / 1024:.1f} kB", _result(metrics)] for name, n, size, metrics in lines],
     )
     output.line(f"model of {counts[1]} support vectors written to {out}")
     output.result(
@@ -801,12 +672,12 @@ def trade_off(model: Model) -> list[dict[str, Any]]:
             "std_error": float(std),
             "mark": "taken" if size == chosen else "",
         }
-        for path in (learned(model).get("sparsity_paths_") or [])[:1]
+        for path in (fitted_attributes(model).get("sparsity_paths_") or [])[:1]
         for size, error, std in zip(path.sizes, path.mean, path.std_error, strict=True)
     ]
 
 
-def _figure(metrics: dict[str, Any] | None) -> str:
+def _result(metrics: dict[str, Any] | None) -> str:
     if metrics is None:
         return ""
     if "accuracy" in metrics:

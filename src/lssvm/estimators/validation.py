@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import get_config
@@ -14,8 +14,11 @@ from lssvm._core.arrays import AnyArray, Array, check_magnitude, get_namespace
 from lssvm._core.device import same_place
 from lssvm._core.errors import InvalidInputError, ScaleWarning
 
+if TYPE_CHECKING:
+    from lssvm.estimators.opening import Estimator
 
-def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+
+def validated(estimator: Estimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return what `sklearn.utils.validation.validate_data` returns.
 
     Missing and infinite values, and numbers whose squares would leave the range of floating-point
@@ -104,7 +107,7 @@ _SCALES = 100.0  # how many times as much one column may vary as another
 _LOOKED_AT = 10_000  # rows
 
 
-def warn_of_scales(estimator: Any, X: Any, names: Any = None) -> None:
+def warn_of_scales(estimator: Estimator, X: Any, names: Any = None) -> None:
     """Warn where columns differ in scale so much that the small ones do not count.
 
     Parameters
@@ -151,7 +154,7 @@ def level_of_caller() -> int:
     return level
 
 
-def check_on_device(estimator: Any, X: Array) -> Array:
+def check_on_device(estimator: Estimator, X: Array) -> Array:
     """Check rows on a device against those of the fit, without bringing them to the host."""
     name, d = type(estimator).__name__, estimator.n_features_in_
     xp = get_namespace(X)
@@ -169,7 +172,7 @@ def check_on_device(estimator: Any, X: Array) -> Array:
     return X
 
 
-def check_namespace(estimator: Any, X: Any, method: str) -> None:
+def check_namespace(estimator: Estimator, X: Any, method: str) -> None:
     """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
     supported = estimator.__sklearn_tags__().array_api_support
     if not get_config()["array_api_dispatch"] or not supported:

@@ -7,8 +7,9 @@ own, for print. Needs matplotlib: ``pip install '.[plots]'`` in a clone.
 
 from __future__ import annotations
 
-from lssvm.plots.basis import (
+from lssvm.plots.curves import (
     EntropyTraceDisplay,
+    ForecastDisplay,
     RelevanceDisplay,
     SparsityDisplay,
     SupportSpectrumDisplay,
@@ -19,7 +20,6 @@ from lssvm.plots.explanations import (
     InteractionDisplay,
     WaterfallDisplay,
 )
-from lssvm.plots.forecast import ForecastDisplay
 from lssvm.plots.plane import BoundaryDisplay, PartialDependenceDisplay, PrototypesDisplay
 from lssvm.plots.tuning import PrototypeCurveDisplay, TuningSurfaceDisplay, TuningTraceDisplay
 

@@ -1,8 +1,10 @@
-"""What all pictures share: matplotlib, axes, colours, and what they read from an estimator."""
+"""What all displays share: drawing a chart with matplotlib, and reading a fitted estimator."""
 
 from __future__ import annotations
 
-import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -12,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, library
+from lssvm.plots.charts import SHAPES, Band, Chart, Line, Mark, Points, Rule, Star, Whiskers, Words
 
-# Okabe and Ito's colours for readers with any kind of colour vision, the pale yellow left out.
+# Okabe and Ito's colours for readers with any kind of colour vision, without the pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")
-MARKERS = ("o", "^", "s", "D", "v", "P", "X", "p")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 DASHES = ("-", "--", "-.", ":")
+STEPS = {"q0": "#3b2f8f", "q1": "#2a6fa8", "q2": "#178f86", "q3": "#5aa02c", "q4": "#bf7c00"}
 
 
 def pyplot(caller: str) -> Any:
@@ -39,7 +43,7 @@ def pyplot(caller: str) -> Any:
 
 
 class Display:
-    """Where a picture was drawn, and how every picture begins and ends.
+    """Where a chart was drawn, and how every chart is drawn with matplotlib.
 
     Attributes
     ----------
@@ -60,7 +64,7 @@ class Display:
         model : estimator
             Fitted, or a pipeline that ends in a fitted one.
         **given : object
-            What has to be there, by its name; None is missing.
+            The data that are needed, by their names; None is missing.
         """
         pyplot(f"{cls.__name__}.from_estimator")
         missing = [name for name, value in given.items() if value is None]
@@ -90,63 +94,30 @@ class Display:
             self.ax_.spines[["top", "right"]].set_visible(False)
         return self.ax_
 
-    def svg(self, dark: bool = False) -> str:
-        """Return the picture as SVG without a background, for a light or a dark page.
+    def draw(
+        self, chart: Chart, ax: Any, figsize: tuple[float, float] = (6.0, 4.0), frame: bool = False
+    ) -> list[Any]:
+        """Draw a chart, and return the artists of its marks.
+
+        A chart on axes that have one already is drawn in the next colour, dash and marker.
 
         Parameters
         ----------
-        dark : bool, default=False
-            Whether lines and words are light.
+        chart : Chart
+            Without a heat map.
+        ax, figsize, frame
+            As `open` takes them.
         """
-        plt = pyplot(f"{type(self).__name__}.svg")
-        ink = "#e6eaf0" if dark else "#1b2430"
-        inked = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-        style = {**dict.fromkeys(inked, ink), "svg.fonttype": "none", "svg.hashsalt": "lssvm"}
-        file = io.StringIO()
-        with plt.rc_context(style):
-            plot: Any = self.plot  # type: ignore[attr-defined]
-            plot()
-            self.figure_.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-            plt.close(self.figure_)
-        return file.getvalue()
-
-    def name_axes(self, x: str, y: str) -> None:
-        """Name the axes.
-
-        Parameters
-        ----------
-        x, y : str
-            Their names.
-        """
-        self.ax_.set(xlabel=x, ylabel=y)
-
-    def star(self, x: float, y: float, label: str, colour: str) -> Any:
-        """Mark the chosen place.
-
-        Parameters
-        ----------
-        x, y : float
-            Where it is.
-        label : str
-            Its name in the legend.
-        colour : str
-            As matplotlib takes it.
-        """
-        style = {"linestyle": "none", "marker": "*", "markersize": 17, "markeredgecolor": "white"}
-        return self.ax_.plot(x, y, color=colour, label=label, zorder=5, **style)[0]
-
-    def one_more_line(self, x: Any, y: Any, label: str) -> Any:
-        """Draw a line in a style that the lines on the axes have not.
-
-        Parameters
-        ----------
-        x, y : arrays of shape (n,)
-            Places; a single one gets a marker.
-        label : str
-            Its name in the legend.
-        """
-        style = {"marker": "o" if len(x) == 1 else "", **line_style(len(self.ax_.lines))}
-        return self.ax_.plot(x, y, linewidth=1.8, label=label, **style)[0]
+        ax = self.open(ax, figsize, frame)
+        first = len(ax.get_legend_handles_labels()[1])
+        artists = [_artist(ax, mark, first) for mark in chart.marks]
+        if chart.x_log:
+            ax.set_xscale("log")
+        for set_ticks, ticks in ((ax.set_xticks, chart.x_ticks), (ax.set_yticks, chart.y_ticks)):
+            if ticks is not None:
+                set_ticks(*zip(*ticks, strict=True))
+        ax.set(xlabel=chart.x_label, ylabel=chart.y_label)
+        return artists
 
     def legend_beside(self, **options: Any) -> Any:
         """Return a legend to the right of the axes.
@@ -171,6 +142,44 @@ class Display:
         return self.ax_.legend(ncols=3, frameon=False, fontsize="small", **place, **options)
 
 
+def _artist(ax: Any, mark: Mark, first: int) -> Any:
+    """Draw a mark; ``first`` is the number of the first series of its chart."""
+    number = first + mark.colour if isinstance(mark.colour, int) else first
+    roles = {"text": "black", "wrong": COLOURS[1], "paper": "white", "grey": COLOURS[-1]} | STEPS
+    colour = roles.get(str(mark.colour), COLOURS[number % len(COLOURS)])
+    style: dict[str, Any] = {"color": colour, "alpha": mark.opacity, "label": mark.label or None}
+    match mark:
+        case Line():
+            dash = "--" if mark.dashed else DASHES[number % len(DASHES)]
+            width = 0.8 * mark.width
+            style |= {"marker": "o" if np.size(mark.x) == 1 else "", "linewidth": width}
+            if mark.outlined:
+                from matplotlib.patheffects import withStroke
+
+                style["path_effects"] = [withStroke(linewidth=width + 1.6, foreground="white")]
+            return ax.plot(mark.x, mark.y, linestyle=dash, zorder=3, **style)[0]
+        case Points():
+            edge = {"markeredgecolor": "black"} if mark.outlined else {"markeredgewidth": 0.0}
+            sign = MARKERS[SHAPES.index(mark.shape) if mark.shape else number % len(MARKERS)]
+            style |= {"marker": sign, "markersize": 1.05 * mark.size, "linestyle": "none"}
+            return ax.plot(mark.x, mark.y, zorder=2 + mark.outlined, **style, **edge)[0]
+        case Band():
+            return ax.fill_between(mark.x, *mark.y, linewidth=0, zorder=0, **style)
+        case Whiskers():
+            return ax.vlines(mark.x, *mark.y, linewidth=mark.width, **style)
+        case Rule():
+            place = {"ls": ":", "lw": 1.4, "color": "black", "label": mark.label or None}
+            return ax.axvline(mark.x, **place) if mark.y is None else ax.axhline(mark.y, **place)
+        case Star():
+            style |= {"linestyle": "none", "markeredgecolor": "white", "zorder": 5}
+            style |= {"marker": MARKERS[first % len(MARKERS)] if first else "*"}
+            return ax.plot(mark.x, mark.y, markersize=9 if first else 17, **style)[0]
+        case Words():
+            places = zip(mark.x, mark.y, mark.texts, strict=True)
+            return [ax.text(*place) for place in places]
+    return None
+
+
 def line_style(i: int) -> dict[str, Any]:
     """Return colour and dash of the i-th of several lines on the same axes."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
@@ -179,6 +188,14 @@ def line_style(i: int) -> dict[str, Any]:
 def dot_style(i: int) -> dict[str, Any]:
     """Return colour and marker of the i-th class."""
     return {"facecolors": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+@contextmanager
+def nameless_rows() -> Iterator[None]:
+    """Take rows without the names of their columns, and do not warn."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
 
 
 class Estimator(Protocol):
@@ -333,7 +350,7 @@ def support_magnitudes(model: SupportModel) -> FloatArray:
 
 
 def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
-    """Return numbers as a vector, or raise an error that says what is needed.
+    """Return numbers as a vector, or raise an error that names what is needed.
 
     Parameters
     ----------

@@ -1,249 +1,196 @@
-"""Pictures of explanations.
-
-First what they share: an explanation of a model, and columns in words.
-"""
+"""Displays of explanations: one row, one column, all of them, and pairs of columns."""
 
 from __future__ import annotations
 
-import datetime
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lssvm._core.arrays import AnyArray, BoolArray, FloatArray
+from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.columns import RawColumn, read_column
 from lssvm.explanations import Explanation
-from lssvm.plots.base import (
-    COLOURS,
-    MARKERS,
-    Display,
-    Estimator,
-    behind_steps,
-    fitted_model,
-    pyplot,
-)
+from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, behind_steps, require
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
+MAP = "cividis"
+"""Colours of low and high values, for readers with any kind of colour vision."""
 
 
-def explanation_of(display: type[Display], model: Estimator, X: Any, **wishes: Any) -> Explanation:
-    """Return the explanation of rows by a model, or by the last step of a pipeline.
+class ExplanationDisplay(Display):
+    """What displays of explanations share.
 
-    Parameters
+    Attributes
     ----------
-    display : class
-        Which picture is drawn, for the messages.
-    model : Estimator
-        A fitted model of lssvm, or a pipeline that ends in one.
-    X : table of n rows
-    **wishes
-        What ``explain`` takes; a ``background`` is a table like X.
-
-    Returns
-    -------
-    Explanation
-        Of the features that the last step of a pipeline sees.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explanations import BeeswarmDisplay, explanation_of
-    >>> X = np.arange(6.0)[:, None]
-    >>> explanation_of(BeeswarmDisplay, LSSVR().fit(X, X[:, 0]), X).values.shape
-    (6, 1)
+    explanation : Explanation
+        Of the output that is drawn.
     """
-    caller = f"{display.__name__}.from_estimator"
-    pyplot(caller)
-    if X is None:
-        raise InvalidInputError(f"{caller} needs X, the rows to explain: X did not come.")
-    last = fitted_model(model)
-    if not hasattr(last, "explain"):
+
+    explanation: Explanation
+
+    @classmethod
+    def explain(cls, model: Estimator, X: Any, background: Any, **options: Any) -> Explanation:
+        """Return the explanation of rows by a model, or by the last step of a pipeline.
+
+        Parameters
+        ----------
+        model : Estimator
+            A fitted model of lssvm, or a pipeline that ends in one.
+        X : table of n rows
+            Rows to explain.
+        background : table or None
+            As ``explain`` of the model takes it, but before the steps of a pipeline.
+        **options : object
+            As ``explain`` of the model takes them.
+        """
+        last = cls.fitted(model)
+        if X is None:
+            raise InvalidInputError(
+                f"{cls.__name__}.from_estimator needs X, the rows to explain: X did not come."
+            )
+        require(last, ("explain",), "an explanation")
+        if background is not None:
+            background = behind_steps(model, background)
+        explanation: Explanation = last.explain(behind_steps(model, X), background, **options)
+        return explanation
+
+    def take(self, explanation: Explanation, output: int | str, limit: int = 1) -> None:
+        """Store the explanation of one output, checked, and the order of its columns.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            Of all outputs.
+        output : int or str
+            Which output.
+        limit : int, default=1
+            How many columns are drawn at most.
+        """
+        if not isinstance(explanation, Explanation):
+            raise InvalidInputError(
+                f"A {type(explanation).__name__} came in place of an explanation: give what "
+                "model.explain(X) returns."
+            )
+        if not len(explanation):
+            raise InvalidInputError("The explanation has no rows: explain at least one.")
+        if limit < 1:
+            raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 column.")
+        self.explanation, self.limit = explanation.output(output), limit
+        self.order = np.argsort(-self.explanation.importances, kind="stable")
+
+    def to_shap(self) -> Any:
+        """Return what is drawn as a ``shap.Explanation``, for the plots of `shap`.
+
+        Examples
+        --------
+        ``shap.plots.beeswarm(BeeswarmDisplay.from_estimator(model, X).to_shap())``
+        """
+        return self.explanation.to_shap()
+
+    @property
+    def output_name(self) -> str:
+        """What is explained, in words."""
+        (name,) = self.explanation.output_names
+        return "the prediction" if name == "prediction" else f"the score of {name!r}"
+
+    def column_number(self, column: int | str | None) -> int:
+        """Return the position of a column, the most important one for None.
+
+        Parameters
+        ----------
+        column : int, str or None
+            Position or name.
+        """
+        names = self.explanation.feature_names
+        if column is None:
+            return int(self.order[0])
+        if isinstance(column, str) and column in names:
+            return names.index(column)
+        if not isinstance(column, str) and 0 <= column < len(names):
+            return int(column)
         raise InvalidInputError(
-            f"{type(last).__name__} has no explain: give a model of lssvm, or a pipeline that "
-            "ends in one."
+            f"column={column!r} is not there: choose among {', '.join(names[:20])}"
+            f"{', ...' if len(names) > 20 else ''}."
         )
-    if wishes.get("background") is not None:
-        wishes["background"] = behind_steps(model, wishes["background"])
-    found: Explanation = last.explain(behind_steps(model, X), **wishes)
-    return found
+
+    def raw_column(self, j: int) -> RawColumn:
+        """Return the values of a column in the explained rows.
+
+        Parameters
+        ----------
+        j : int
+            Its position.
+        """
+        return read_column(self.explanation.feature_names[j], self.explanation.data[:, j])
+
+    def colour_bar(self, points: Any, label: str) -> Any:
+        """Draw the scale of points whose colours follow ranks.
+
+        Parameters
+        ----------
+        points : matplotlib.collections.PathCollection
+            The points.
+        label : str
+            What the colours are.
+        """
+        place = {"ax": self.ax_, "ticks": [0.0, 1.0], "aspect": 30, "pad": 0.02}
+        bar = self.figure_.colorbar(points, **place)
+        bar.set_ticklabels(["low", "high"])
+        bar.set_label(label, labelpad=-12)
+        bar.outline.set_visible(False)
+        return bar
 
 
-def single_output(explanation: Explanation, output: int | str) -> Explanation:
-    """Return the explanation of one output, checked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explanations import single_output
-    >>> X = np.arange(6.0)[:, None]
-    >>> single_output(LSSVR().fit(X, X[:, 0]).explain(X), 0).values.ndim
-    2
-    """
-    if not isinstance(explanation, Explanation):
-        raise InvalidInputError(
-            f"A {type(explanation).__name__} came in place of an explanation: give what "
-            "model.explain(X) returns."
-        )
-    if not len(explanation):
-        raise InvalidInputError("The explanation has no rows: explain at least one.")
-    return explanation.output(output)
-
-
-def column_number(explanation: Explanation, column: int | str | None) -> int:
-    """Return the number of a column, the most important one for None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explanations import column_number
-    >>> X = np.arange(6.0)[:, None]
-    >>> column_number(LSSVR().fit(X, X[:, 0]).explain(X), "x0")
-    0
-    """
-    names = explanation.feature_names
-    if column is None:
-        return int(np.argmax(explanation.importances))
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    if not isinstance(column, str) and 0 <= column < len(names):
-        return int(column)
-    raise InvalidInputError(
-        f"column={column!r} is not there: choose among {', '.join(names[:20])}"
-        f"{', ...' if len(names) > 20 else ''}."
-    )
-
-
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value of a table in a few characters.
 
     Examples
     --------
-    >>> from lssvm.plots.explanations import shown
-    >>> shown(0.12345), shown(19620.4), shown("cook"), shown(float("nan")), shown(3.0)
-    ('0.1235', '19,620', 'cook', '', '3')
+    >>> from lssvm.plots.explanations import value_text
+    >>> value_text(-0.12345), value_text(19620.4), value_text("cook"), value_text(float("nan"))
+    ('−0.1235', '19,620', 'cook', 'missing')
     """
-    if value is None:
-        return ""
+    if value is None or value != value:
+        return "missing"
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        if np.isnan(number):
-            return ""
-        return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
-    text = str(value)
-    return text if len(text) <= 18 else f"{text[:17]}…"
+        text = f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
+        return text.replace("-", "\u2212")
+    text = str(value).removesuffix(" 00:00:00")
+    return text if len(text) <= 20 else f"{text[:19]}…"
 
 
-def spoken(explanation: Explanation) -> str:
-    """Return what is explained, in words.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVC
-    >>> from lssvm.plots.explanations import spoken
-    >>> X = np.arange(6.0)[:, None]
-    >>> spoken(LSSVC().fit(X, ["a", "b"] * 3).explain(X))
-    "the score of 'b'"
-    """
-    (name,) = explanation.output_names
-    return "the prediction" if name == "prediction" else f"the score of {name!r}"
-
-
-def ranks(values: Any) -> FloatArray:
-    """Return numbers of a column between 0 and 1 by their order; NaN for what is no number.
+def ranks(column: RawColumn) -> FloatArray:
+    """Return values of a column between 0 and 1 by their order, NaN where missing.
 
     Examples
     --------
+    >>> from lssvm.data.columns import read_column
     >>> from lssvm.plots.explanations import ranks
-    >>> ranks([5.0, 100.0, 6.0]), ranks(["b", "a", "b"])
-    (array([0. , 1. , 0.5]), array([nan, nan, nan]))
+    >>> ranks(read_column("a", [5.0, 100.0, None, 6.0]))
+    array([0. , 1. , nan, 0.5])
     """
-    out = np.full(len(values), np.nan)
-    numbers = as_numbers(values)
-    if numbers is None:
-        return out
+    numbers = column.as_numbers()
     known = ~np.isnan(numbers)
     levels, order = np.unique(numbers[known], return_inverse=True)
-    out[known] = order / max(len(levels) - 1, 1)
-    return out
-
-
-def as_numbers(values: Any) -> FloatArray | None:
-    """Return a column as numbers, dates as days; None where it holds texts.
-
-    Examples
-    --------
-    >>> from lssvm.plots.explanations import as_numbers
-    >>> as_numbers([1, None]), as_numbers(["a", "b"])
-    (array([ 1., nan]), None)
-    """
-    column = np.array([np.nan if v is None else v for v in values], dtype=object)
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        dates = as_dates(values)
-    if dates is None:
-        return None
-    return np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 86_400.0)
-
-
-def as_dates(values: Any) -> NDArray[np.datetime64] | None:
-    """Return a column of dates to the second, None for another one.
-
-    Examples
-    --------
-    >>> from datetime import date
-    >>> from lssvm.plots.explanations import as_dates
-    >>> as_dates([date(2024, 5, 1), None]).tolist()[1] is None, as_dates(["2024"]) is None
-    (True, True)
-    """
-    known = [v for v in values if v is not None and v == v]
-    if not known or not all(isinstance(v, (datetime.date, np.datetime64)) for v in known):
-        return None
-    none = np.datetime64("NaT")
-    return np.array([none if v is None or v != v else v for v in values], dtype="datetime64[s]")
-
-
-MAP = "cividis"
-"""Colours of low and high values, which readers with any kind of colour vision tell apart."""
-
-
-def at_least_one(limit: int) -> int:
-    """Return how many columns are drawn, if that is at least one."""
-    if limit < 1:
-        raise InvalidInputError(f"limit={limit!r} is not usable: draw at least 1 column.")
-    return limit
+    numbers[known] = order / max(len(levels) - 1, 1)
+    return numbers
 
 
 def by_rank(order: FloatArray) -> dict[str, Any]:
-    """Return the look of dots whose colours follow ranks from 0 to 1."""
+    """Return the look of points whose colours follow ranks from 0 to 1."""
     return {"c": order, "cmap": MAP, "vmin": 0.0, "vmax": 1.0, "linewidths": 0}
 
 
-def low_to_high(display: Any, label: str) -> Any:
-    """Draw the bar of colours that ranks have, for the first dots of a display."""
-    beside = {"ax": display.ax_, "ticks": [0.0, 1.0], "aspect": 30, "pad": 0.02}
-    bar = display.figure_.colorbar(display.points_[0], **beside)
-    bar.set_ticklabels(["low", "high"])
-    bar.set_label(label, labelpad=-12)
-    bar.outline.set_visible(False)
-    return bar
-
-
-class ColumnsDisplay(Display, ABC):
+class ColumnsDisplay(ExplanationDisplay):
     """The columns of an explanation, the most important one first."""
 
-    wishes: ClassVar[dict[str, bool]] = {}  # what the explanation is asked for besides
+    options: ClassVar[dict[str, bool]] = {}  # of ``explain``
 
     def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.limit, self.explanation = at_least_one(limit), single_output(explanation, output)
-        self.order = np.argsort(-self.explanation.importances, kind="stable")
+        self.take(explanation, output, limit)
 
     @classmethod
     def from_estimator(
@@ -281,12 +228,12 @@ class ColumnsDisplay(Display, ABC):
         -------
         BeeswarmDisplay
         """
-        found = explanation_of(cls, model, X, background=background, **cls.wishes)
-        return cls(found, output=output, limit=limit).plot(ax)
+        explanation = cls.explain(model, X, background, **cls.options)
+        return cls(explanation, output=output, limit=limit).plot(ax)
 
-    @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw the columns."""
+        raise NotImplementedError
 
 
 class BeeswarmDisplay(ColumnsDisplay):
@@ -357,9 +304,9 @@ class BeeswarmDisplay(ColumnsDisplay):
         size = float(np.clip(900.0 / len(one), 5.0, 22.0))
         self.points_ = []
         for place, column in enumerate(drawn):
-            values = one.values[:, column]
-            order = ranks(one.data[:, column])
-            known = ~np.isnan(order)
+            values, shown = one.values[:, column], self.raw_column(column)
+            order = ranks(shown)
+            known = ~np.isnan(order) & (shown.kind != "category")
             heights = place + swarm(values, span)
             if not known.all():
                 ax.scatter(values[~known], heights[~known], s=size, color="0.6", linewidths=0)
@@ -368,8 +315,8 @@ class BeeswarmDisplay(ColumnsDisplay):
         ax.set_yticks(range(len(drawn)), [one.feature_names[i] for i in drawn])
         ax.set_ylim(len(drawn) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
-        ax.set_xlabel(f"what the column adds to {spoken(one)}")
-        self.colorbar_ = low_to_high(self, "value of the column")
+        ax.set_xlabel(f"what the column adds to {self.output_name}")
+        self.colorbar_ = self.colour_bar(self.points_[0], "value of the column")
         return self
 
 
@@ -405,7 +352,7 @@ def swarm(values: FloatArray, span: float, bins: int = 90, width: float = 0.38) 
     return np.asarray(sides * (width / max(int(np.abs(sides).max(initial=0)), 1)))
 
 
-class DependenceDisplay(Display):
+class DependenceDisplay(ExplanationDisplay):
     """The values of one column against the column itself, a point for every row.
 
     The colour is another column: the one that explains best why equal values of the column add
@@ -419,7 +366,7 @@ class DependenceDisplay(Display):
         None: the most important one.
     colour : int, str or None, default=None
         The other column; None: the one that goes most with the differences between neighbours in
-        the column, or the strongest interaction where those were asked for. A few texts have a
+        the column, or the strongest interaction where those are known. A few texts have a
         colour and a marker each.
     output : int or str, default=0
         Which of several outputs.
@@ -429,7 +376,7 @@ class DependenceDisplay(Display):
     explanation : Explanation
         Of the output.
     column, colour : int
-        Numbers of the columns; ``colour`` is -1 where there is one column only.
+        Positions of the columns; ``colour`` is -1 where there is one column only.
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
     points_ : list of matplotlib.collections.PathCollection
@@ -465,12 +412,9 @@ class DependenceDisplay(Display):
         colour: int | str | None = None,
         output: int | str = 0,
     ) -> None:
-        self.explanation = single_output(explanation, output)
-        self.column = column_number(self.explanation, column)
-        if colour is not None:
-            self.colour = column_number(self.explanation, colour)
-        else:
-            self.colour = companion(self.explanation, self.column)
+        self.take(explanation, output)
+        self.column = self.column_number(column)
+        self.colour = self.companion() if colour is None else self.column_number(colour)
 
     @classmethod
     def from_estimator(
@@ -508,8 +452,8 @@ class DependenceDisplay(Display):
         -------
         DependenceDisplay
         """
-        found = explanation_of(cls, model, X, background=background)
-        return cls(found, column, colour=colour, output=output).plot(ax)
+        explanation = cls.explain(model, X, background)
+        return cls(explanation, column, colour=colour, output=output).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the points.
@@ -525,113 +469,71 @@ class DependenceDisplay(Display):
         """
         one, j = self.explanation, self.column
         ax = self.open(ax, (6.0, 4.0))
-        x, ticks = _positions(one.data[:, j])
-        values, errors = one.values[:, j], one.errors[:, j]
+        drawn, values, errors = self.raw_column(j), one.values[:, j], one.errors[:, j]
+        x = drawn.values
+        if drawn.kind == "category":
+            codes, levels = _levels(drawn)
+            x = codes + np.random.default_rng(0).uniform(-0.2, 0.2, len(codes))
+            turned = {"rotation": 30, "ha": "right"} if sum(map(len, levels)) > 60 else {}
+            ax.set_xticks(range(len(levels)), levels, **turned)
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
         if errors.any():
             ax.errorbar(x, values, yerr=2 * errors, fmt="none", ecolor="0.75", linewidth=0.8)
         size = float(np.clip(1500.0 / len(one), 7.0, 28.0))
         self.points_, self.colorbar_ = [], None
-        levels = None if self.colour < 0 else _levels(one.data[:, self.colour])
-        if levels is not None:
-            for k, (level, rows) in enumerate(levels.items()):
-                look = {"color": COLOURS[k], "marker": MARKERS[k], "linewidths": 0, "zorder": 2}
-                self.points_.append(ax.scatter(x[rows], values[rows], s=size, label=level, **look))
-            self.legend_ = self.legend_beside(title=one.feature_names[self.colour])
-        elif self.colour < 0:
+        other = None if self.colour < 0 else self.raw_column(self.colour)
+        if other is None:
             self.points_.append(ax.scatter(x, values, s=size, color=COLOURS[0], linewidths=0))
+        elif other.kind == "category" and len(_levels(other)[1]) <= len(COLOURS):
+            codes, levels = _levels(other)
+            for k, level in enumerate(levels):
+                look = {"color": COLOURS[k], "marker": MARKERS[k], "linewidths": 0, "zorder": 2}
+                rows = codes == k
+                self.points_.append(ax.scatter(x[rows], values[rows], s=size, label=level, **look))
+            self.legend_ = self.legend_beside(title=other.name)
         else:
-            order = np.nan_to_num(ranks(one.data[:, self.colour]), nan=0.5)
-            self.points_.append(ax.scatter(x, values, s=size, zorder=2, **by_rank(order)))
-            self.colorbar_ = low_to_high(self, one.feature_names[self.colour])
-        if ticks is not None:
-            turned = {"rotation": 30, "ha": "right"} if sum(map(len, ticks)) > 60 else {}
-            ax.set_xticks(range(len(ticks)), ticks, **turned)
-        ax.set_xlabel(one.feature_names[j])
-        ax.set_ylabel(f"what it adds to {spoken(one)}")
+            look = by_rank(np.nan_to_num(ranks(other), nan=0.5))
+            self.points_.append(ax.scatter(x, values, s=size, zorder=2, **look))
+            self.colorbar_ = self.colour_bar(self.points_[0], other.name)
+        ax.set(xlabel=drawn.name, ylabel=f"what it adds to {self.output_name}")
         return self
 
+    def companion(self) -> int:
+        """Return the column that goes most with differences between rows of about the same value.
 
-def _positions(values: Any) -> tuple[Any, list[str] | None]:
-    """Return where the values of a column lie, and labels where they are no numbers."""
-    known = as_dates(values) if as_dates(values) is not None else as_numbers(values)
-    if known is not None:
-        return known, None
-    levels, place = np.unique(_texts(values), return_inverse=True)
-    spread = np.random.default_rng(0).uniform(-0.2, 0.2, len(place))
-    return place + spread, levels.tolist()
-
-
-def _texts(values: Any) -> AnyArray:
-    return np.array(["missing" if v is None or v != v else str(v) for v in values])
-
-
-def _levels(values: Any) -> dict[str, BoolArray] | None:
-    """Return the rows of every level of a column of a few texts, None for another column."""
-    if as_numbers(values) is not None:
-        return None
-    texts = _texts(values)
-    levels = np.unique(texts)
-    if len(levels) > len(COLOURS):
-        return None
-    return {str(level): texts == level for level in levels}
+        The strongest interaction where these are known; -1 where there is no other column.
+        """
+        one, p = self.explanation, len(self.explanation.feature_names)
+        if p == 1:
+            return -1
+        if one.interactions is not None:
+            strength = np.abs(one.interactions[:, self.column]).mean(axis=0)
+        else:
+            ordered = [np.nan_to_num(ranks(self.raw_column(k)), nan=0.5) for k in range(p)]
+            rows = np.argsort(ordered[self.column], kind="stable")
+            steps = np.diff(one.values[rows, self.column])
+            moved = [np.diff(values[rows]) for values in ordered]
+            strength = np.array([_goes_with(steps, move) for move in moved])
+        strength[self.column] = -1.0
+        return int(np.argmax(strength))
 
 
-def _order(values: Any) -> FloatArray:
-    """Return numbers of a column between 0 and 1 by their order, texts by the alphabet."""
-    if as_numbers(values) is not None:
-        return np.nan_to_num(ranks(values), nan=0.5)
-    return ranks(np.unique(_texts(values), return_inverse=True)[1])
+def _levels(column: RawColumn) -> tuple[FloatArray, list[str]]:
+    """Return the level of every row of a category, and the names; the last one may be missing."""
+    missing = ["missing"] * bool(column.missing.any())
+    codes = np.where(column.missing, len(column.levels), column.values)
+    return codes.astype(np.float64), [*column.levels, *missing]
 
 
-def companion(explanation: Explanation, column: int) -> int:
-    """Return the column that goes most with differences between rows of about the same value.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of one output.
-    column : int
-
-    Returns
-    -------
-    int
-        -1 where there is no other column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm import LSSVR
-    >>> from lssvm.plots.explanations import companion
-    >>> X = np.random.default_rng(0).normal(size=(80, 3))
-    >>> companion(LSSVR(C=10.0, gamma=0.1).fit(X, X[:, 0] * X[:, 1]).explain(X), 0)
-    1
-    """
-    p = len(explanation.feature_names)
-    if p == 1:
-        return -1
-    if explanation.interactions is not None:
-        strength = np.abs(explanation.interactions[:, column]).mean(axis=0)
-    else:
-        order = np.argsort(_order(explanation.data[:, column]), kind="stable")
-        steps = np.diff(explanation.values[order, column])
-        strength = np.zeros(p)
-        if len(steps):
-            for other in range(p):
-                strength[other] = _goes_with(steps, _order(explanation.data[order, other]))
-    strength[column] = -1.0
-    return int(np.argmax(strength))
-
-
-def _goes_with(steps: FloatArray, other: FloatArray) -> float:
+def _goes_with(steps: FloatArray, moved: FloatArray) -> float:
     """Return how much steps between neighbours go with those of another column.
 
     The sign of the effect may change along the column: ten neighbours at a time.
     """
-    moved = np.diff(other)
     size = float(np.sqrt((moved**2).sum()))
-    blocks = np.add.reduceat(steps * moved, np.arange(0, len(steps), 10))
-    return float(np.abs(blocks).sum()) / size if size > 0 else 0.0
+    if size == 0:
+        return 0.0
+    return float(np.abs(np.add.reduceat(steps * moved, np.arange(0, len(steps), 10))).sum()) / size
 
 
 class InteractionDisplay(ColumnsDisplay):
@@ -682,19 +584,18 @@ class InteractionDisplay(ColumnsDisplay):
     True
     """
 
-    wishes: ClassVar[dict[str, bool]] = {"interactions": True}
+    options: ClassVar[dict[str, bool]] = {"interactions": True}
 
     def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
         super().__init__(explanation, output=output, limit=limit)
         pairs = self.explanation.interactions
         if pairs is None:
             raise InvalidInputError(
-                "The explanation has no interactions: ask for them with "
+                "The explanation has no interactions: compute them with "
                 "model.explain(X, interactions=True)."
             )
         self.strength = 2.0 * np.abs(pairs).mean(axis=0)
-        own = np.arange(len(self.strength))
-        self.strength[own, own] /= 2.0
+        self.strength[np.diag_indices_from(self.strength)] /= 2.0
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the table.
@@ -732,7 +633,7 @@ class InteractionDisplay(ColumnsDisplay):
         return self
 
 
-class WaterfallDisplay(Display):
+class WaterfallDisplay(ExplanationDisplay):
     """What every column adds to the output of one row, from the mean of the background to it.
 
     Bars to the right raise the output, those to the left lower it; each begins where the one below
@@ -785,13 +686,12 @@ class WaterfallDisplay(Display):
     def __init__(
         self, explanation: Explanation, row: int = 0, *, output: int | str = 0, limit: int = 10
     ) -> None:
-        self.limit, one = at_least_one(limit), single_output(explanation, output)
-        if not -len(one) <= row < len(one):
-            raise InvalidInputError(
-                f"row={row!r} is not there: the explanation has {len(one)} rows."
-            )
-        self.explanation = one[row]
-        self.order = np.argsort(-np.abs(self.explanation.values[0]), kind="stable")
+        if isinstance(explanation, Explanation):
+            n = len(explanation)
+            if not -n <= row < n:
+                raise InvalidInputError(f"row={row!r} is not there: the explanation has {n} rows.")
+            explanation = explanation[row]
+        self.take(explanation, output, limit)
 
     @classmethod
     def from_estimator(
@@ -831,8 +731,30 @@ class WaterfallDisplay(Display):
         -------
         WaterfallDisplay
         """
-        found = explanation_of(cls, model, X, background=background)
-        return cls(found, row, output=output, limit=limit).plot(ax)
+        explanation = cls.explain(model, X, background)
+        return cls(explanation, row, output=output, limit=limit).plot(ax)
+
+    def rows(self, names: Sequence[str] | None = None) -> list[tuple[str, float, float]]:
+        """Return label, value and standard error of the columns; the last ones are added up.
+
+        Parameters
+        ----------
+        names : sequence of str or None, default=None
+            Names of the columns; None: those of the explanation.
+        """
+        one, names = self.explanation, names or self.explanation.feature_names
+        values, errors = one.values[0], one.errors[0]
+        used = self.order[(values[self.order] != 0) | (errors[self.order] != 0)]
+        order = used if len(used) else self.order[:1]  # without columns that the model has dropped
+        single = len(order) if len(order) <= self.limit else max(self.limit - 1, 1)
+        rows = [
+            (f"{names[i]} = {value_text(one.data[0, i])}", float(values[i]), float(errors[i]))
+            for i in order[:single]
+        ]
+        if len(rest := order[single:]):
+            error = float(np.sqrt((errors[rest] ** 2).sum()))
+            rows.append((f"{len(rest)} others", float(values[rest].sum()), error))
+        return rows
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
@@ -847,16 +769,7 @@ class WaterfallDisplay(Display):
         WaterfallDisplay
         """
         one = self.explanation
-        values, errors = one.values[0], one.errors[0]
-        alone = len(self.order) if len(self.order) <= self.limit else self.limit - 1
-        drawn, rest = self.order[: max(alone, 1)], self.order[max(alone, 1) :]
-        steps = [float(values[i]) for i in drawn]
-        error = [float(errors[i]) for i in drawn]
-        labels = [_label(one.feature_names[i], one.data[0, i]) for i in drawn]
-        if len(rest):
-            steps.append(float(values[rest].sum()))
-            error.append(float(np.sqrt((errors[rest] ** 2).sum())))
-            labels.append(f"{len(rest)} others")
+        labels, steps, error = zip(*self.rows(), strict=True)
         base = float(one.base_values[0])
         # The smallest is at the bottom, next to the base.
         ends = base + np.cumsum(steps[::-1])[::-1]
@@ -875,17 +788,14 @@ class WaterfallDisplay(Display):
         ax.plot([base] * 2, [-0.5, len(steps) - 0.4], color="0.6", linewidth=0.8, linestyle=":")
         low, high = min(starts.min(), ends.min(), base), max(starts.max(), ends.max(), base)
         room = 0.16 * max(high - low, 1e-12)
-        said = ax.bar_label(self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small")
-        for text, colour in zip(said, colours, strict=True):
+        texts = ax.bar_label(
+            self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small"
+        )
+        for text, colour in zip(texts, colours, strict=True):
             text.set_color(colour)
         ax.set_xlim(low - room, high + room)
         ax.set_ylim(len(steps) - 0.4, -0.6)
         ax.set_yticks(places, labels)
         ax.tick_params(axis="y", length=0)
-        ax.set_xlabel(f"{spoken(one)}: {base:.4g} on average, {final:.4g} for this row")
+        ax.set_xlabel(f"{self.output_name}: {base:.4g} on average, {final:.4g} for this row")
         return self
-
-
-def _label(name: str, value: Any) -> str:
-    text = shown(value)
-    return f"{name} = {text}" if text else name

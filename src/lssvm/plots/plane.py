@@ -1,27 +1,38 @@
-"""Pictures in the plane of two features: decision regions with support values, and prototypes."""
+"""Displays over one or two features: decision regions, prototypes, partial dependence."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats.mstats import mquantiles
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
+from lssvm.data.raw import TextColumn
 from lssvm.plots.base import (
     COLOURS,
     Display,
     Estimator,
+    Predictor,
+    WithScores,
     class_positions,
     class_scores,
     dot_style,
+    fitted_attributes,
+    fitted_model,
+    has_probabilities,
+    nameless_rows,
     require,
     support_magnitudes,
 )
+from lssvm.plots.charts import Band, Chart, Colour, Line, Mark, Points, Whiskers, Words
+from lssvm.plots.rows import SampledRows, as_numbers, classifies, slow_to_calibrate
 
 Features: TypeAlias = tuple[int | str, int | str] | None
 """Two features by their positions or names; None: there are no others."""
@@ -301,7 +312,7 @@ class BoundaryDisplay(Display):
         largest = float(self.magnitudes.max())
         area_per_value = max_size / largest if largest > 0 else 0.0
         self._draw_rows(area_per_value)
-        self.name_axes(*self.names)
+        self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         self.legend_ = self._draw_legend(area_per_value) if legend else None
         return self
 
@@ -365,10 +376,7 @@ class BoundaryDisplay(Display):
         return self.legend_beside(handles=handles)
 
 
-ROW = 9.0  # area of a row, in points squared
-PROTOTYPE = 42.0
-FADED = 0.3  # opacity of the rows
-GREY = COLOURS[-1]
+MANY = 8  # classes from which on their names are written into the chart
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -397,14 +405,16 @@ class PrototypesDisplay(Display):
     classes : ndarray of shape (n_classes,) or None, default=None
         The names of the classes.
     n_rows : int or None, default=None
-        Rows there are, where ``points`` are a part of them.
+        Number of all rows, where ``points`` are a part of them.
+    ordered : bool, default=False
+        Whether the classes are ranges of a number, from low to high.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
-    points_, prototypes_ : list of matplotlib.collections.PathCollection
-        Rows and prototypes, one collection per class.
+    points_, prototypes_ : list of matplotlib.lines.Line2D
+        Markers of rows and prototypes, one line per class.
     legend_ : matplotlib.legend.Legend or None
         The legend, next to the axes.
 
@@ -438,6 +448,7 @@ class PrototypesDisplay(Display):
     prototype_labels: IntArray | None = None
     classes: AnyArray | None = None
     n_rows: int | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         self.n_rows = len(self.points) if self.n_rows is None else self.n_rows
@@ -502,7 +513,7 @@ class PrototypesDisplay(Display):
         points, prototypes, names = _plane(model, last.prototypes_, X, support, features)
         classes = getattr(last, "classes_", None)
         labels = None if y is None or classes is None else class_positions(y, classes, n)
-        own = None if labels is None else np.where(support >= 0, labels[support], -1)
+        chosen = None if labels is None else np.where(support >= 0, labels[support], -1)
         if n > max_rows:
             shown = np.random.default_rng(0).choice(n, max_rows, replace=False)
             points, labels = points[shown], None if labels is None else labels[shown]
@@ -511,7 +522,7 @@ class PrototypesDisplay(Display):
             prototypes=prototypes,
             names=names,
             labels=labels,
-            prototype_labels=own,
+            prototype_labels=chosen,
             classes=classes,
             n_rows=n,
         )
@@ -532,31 +543,50 @@ class PrototypesDisplay(Display):
         -------
         PrototypesDisplay
         """
-        ax = self.open(ax, (7.2, 4.8), frame=True)
-        self.points_, self.prototypes_ = [], []
-        faint = {"s": ROW, "linewidths": 0, "alpha": FADED, "zorder": 2}
-        ringed = {"s": PROTOTYPE, "edgecolors": "black", "linewidths": 0.9, "zorder": 3}
-        for number, label in self._groups():
-            rows, chosen = (
-                slice(None) if labels is None else labels == number
-                for labels in (self.labels, self.prototype_labels)
-            )
-            style = dot_style(number) if number >= 0 else {"facecolors": "white", "marker": "o"}
-            faded = style if self.labels is not None else style | {"facecolors": GREY}
-            disks = self.prototypes[chosen].T
-            self.points_.append(ax.scatter(*self.points[rows].T, **faint, **faded))
-            self.prototypes_.append(ax.scatter(*disks, label=label, **ringed, **style))
-        self.name_axes(*self.names)
+        artists = self.draw(self.chart(), ax, (7.2, 4.8), frame=True)
+        n = len(self._groups())
+        self.points_, self.prototypes_ = artists[:n], artists[n : 2 * n]
         title = f"{len(self.prototypes):,} prototypes among\n{self.n_rows:,} rows"
         self.legend_ = self.legend_beside(title=title, alignment="left") if legend else None
         return self
+
+    def chart(self) -> Chart:
+        """Return the chart: faint rows, then ringed prototypes, then names of many classes."""
+        rows: list[Mark] = []
+        ringed: list[Mark] = []
+        groups = self._groups()
+        size = 8.0 if len(self.prototypes) <= 300 else 5.5
+        for number, label in groups:
+            points, prototypes = (
+                places[slice(None) if labels is None else labels == number].T
+                for places, labels in (
+                    (self.points, self.labels),
+                    (self.prototypes, self.prototype_labels),
+                )
+            )
+            colour: Colour = "paper" if number < 0 else number
+            if self.ordered and number >= 0:
+                colour = f"q{round(4 * number / max(len(groups) - 1, 1))}"
+            faint = "grey" if self.labels is None else colour
+            shape = "dot" if self.ordered or number < 0 else ""
+            rows.append(Points(points[0], points[1], "", faint, 0.3, shape=shape))
+            places = prototypes[0], prototypes[1], label, colour
+            ringed.append(Points(*places, size=size, shape=shape, outlined=True))
+        words: list[Mark] = []
+        if len(groups) > MANY and self.labels is not None and not self.ordered:
+            x, y = np.transpose(
+                [np.median(self.points[self.labels == k], axis=0) for k, _ in groups]
+            )
+            words = [Words(x, y, texts=[label for _, label in groups])]
+        return Chart("Rows and prototypes in the plane", *self.names, [*rows, *ringed, *words])
 
     def _groups(self) -> list[tuple[int, str]]:
         """Return the classes that are drawn, with their names in the legend."""
         if self.labels is None or self.prototype_labels is None or self.classes is None:
             return [(0, "prototype")]
         groups = [(number, str(label)) for number, label in enumerate(self.classes)]
-        return [*groups, (-1, "no row")] if (self.prototype_labels < 0).any() else groups
+        outside = (self.prototype_labels < 0).any()
+        return [*groups, (-1, "not a training row")] if outside else groups
 
 
 def _plane(
@@ -572,19 +602,156 @@ def _plane(
             return plane.points, plane.points[support], plane.names
         if before is not None:
             raise InvalidInputError(
-                "Some prototypes are no rows of X, and the steps of the pipeline before the model "
+                "Some prototypes are not rows of X, and the steps of the pipeline before the model "
                 "cannot be undone: give the model itself and the rows that it sees."
             )
         columns = list(getattr(X, "columns", range(np.shape(X)[1])))
         places = [columns.index(f) for f in features or columns]
         return plane.points, Z[:, places], plane.names
     rows = np.asarray(X if before is None else before.transform(X), dtype=np.float64)
-    components = PCA(2).fit(rows)
+    return project(rows, Z, ())
+
+
+def project(
+    X: FloatArray, Z: FloatArray, names: tuple[str, ...]
+) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
+    """Return rows and prototypes in the plane of the first two principal components.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    Z : array of shape (m, d)
+    names : tuple of d str
+        Of the features; two of them are the plane themselves.
+
+    Returns
+    -------
+    points : array of shape (n, 2)
+    places : array of shape (m, 2)
+    axes : (str, str)
+        Names of the axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.plots.plane import project
+    >>> project(np.eye(2), np.zeros((1, 2)), ("a", "b"))[2]
+    ('a', 'b')
+    """
+    if len(names) == 2:
+        return X, Z, (names[0], names[1])
+    components = PCA(2, svd_solver="full").fit(X)
     x, y = (
         f"principal component {i + 1} ({100 * share:.0f} % of the variance)"
         for i, share in enumerate(components.explained_variance_ratio_)
     )
-    return components.transform(rows), components.transform(Z), (x, y)
+    return components.transform(X), components.transform(Z), (x, y)
+
+
+CATEGORIES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values of a column that are tried.
+
+    Attributes
+    ----------
+    name : str
+    values : list of float or str
+    places : array of shape (g,)
+        Positions on an axis: the values themselves, or 0, 1, 2 and so on.
+    text : bool
+    """
+
+    name: str
+    values: list[Any]
+    places: FloatArray
+    text: bool
+
+    @classmethod
+    def of(cls, rows: SampledRows, name: str, most: int) -> Grid | None:
+        """Return values between the 2 % and 98 % quantiles, or the most frequent categories.
+
+        None where a column has fewer than two values.
+        """
+        column = rows.columns()[name]
+        if isinstance(column, TextColumn):
+            often = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
+            order = np.argsort(-often, kind="stable")[: min(most, CATEGORIES)]
+            levels = sorted(column.levels[i] for i in order if often[i])
+            return cls(name, levels, np.arange(len(levels)) + 0.0, True) if levels[1:] else None
+        known = column[np.isfinite(column)]
+        values = np.unique(known)
+        if len(values) < 2:
+            return None
+        if len(values) > most:
+            low, high = mquantiles(known, (0.02, 0.98))
+            low, high = (low, high) if high > low else values[[0, -1]]
+            values = np.linspace(low, high, most)
+        return cls(name, values.tolist(), values, False)
+
+
+def responses(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
+    """Return the predictions for rows, (n, q), and what they are.
+
+    Returns
+    -------
+    values : array of shape (n, q)
+        A column for every class (of two classes too) or every output.
+    what : {"probability", "score", "value"}
+    """
+    with nameless_rows():
+        if not classifies(estimator):
+            values = np.asarray(estimator.predict(given), dtype=np.float64)
+            return values.reshape(len(values), -1), "value"
+        slow = slow_to_calibrate(fitted_model(estimator))
+        if has_probabilities(estimator) and not slow:
+            with suppress(InvalidInputError):  # nothing to calibrate on
+                return np.asarray(estimator.predict_proba(given)), "probability"
+        assert isinstance(estimator, WithScores)
+        return class_scores(estimator.decision_function(given)), "score"
+
+
+def partial_dependence(
+    estimator: Predictor, rows: SampledRows, grids: list[Grid]
+) -> tuple[FloatArray, str]:
+    """Return the predictions for rows with every combination of values put into some columns.
+
+    Parameters
+    ----------
+    estimator : Predictor
+    rows : SampledRows
+        m rows, whose other columns are not changed.
+    grids : list of Grid
+
+    Returns
+    -------
+    values : array of shape (g1, ..., m, q)
+    what : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVR
+    >>> from lssvm.plots.plane import Grid, partial_dependence
+    >>> from lssvm.plots.rows import SampledRows
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> model = LSSVR(100.0, gamma=0.1).fit(X, 2 * X[:, 0])
+    >>> rows = SampledRows.read(model, (X, 2 * X[:, 0]))
+    >>> made, what = partial_dependence(model, rows, [Grid.of(rows, "x0", 5)])
+    >>> bool(np.all(np.diff(made.mean(axis=1)[:, 0]) > 0)), made.shape, what
+    (True, (5, 80, 1), 'value')
+    """
+    sizes, m = [len(grid.values) for grid in grids], len(rows)
+    places = np.indices(sizes).reshape(len(sizes), -1)
+    every = rows.take(np.tile(np.arange(m), places.shape[1]))
+    values = {
+        grid.name: np.repeat(np.array(grid.values, dtype=object)[at], m).tolist()
+        for grid, at in zip(grids, places, strict=True)
+    }
+    predicted, what = responses(estimator, every.replaced(values).given(estimator))
+    return predicted.reshape(*sizes, m, -1), what
 
 
 class PartialDependenceDisplay(Display):
@@ -679,40 +846,44 @@ class PartialDependenceDisplay(Display):
         n_rows : int, default=100
             Rows at most, drawn at random.
         """
-        from sklearn.inspection import partial_dependence
-        from sklearn.utils import resample
-
-        last = cls.fitted(model, X=X)
-        frame = hasattr(X, "columns")
-        names = [str(name) for name in X.columns] if frame else []
+        last: Any = cls.fitted(model, X=X)
+        whole: Any = model
+        rows = SampledRows.read(model, (X, np.zeros(np.shape(X)[0])))
+        names = rows.schema.names
         if isinstance(column, str) and column not in names:
-            raise InvalidInputError(f"There is no column {column!r}: choose among {names}.")
-        j = names.index(column) if isinstance(column, str) else int(column)
-        values = np.asarray(X.iloc[:, j] if frame else X[:, j])
-        known = np.flatnonzero(values == values)  # a grid between quantiles has no missing values
-        rows = resample(X.iloc[known] if frame else X[known], replace=False, random_state=0)
-        rows = rows[:n_rows]
-        classes = getattr(last, "classes_", None)
-        response = "prediction" if classes is None else f"probability of {classes[output]}"
-        name = names[j] if names else f"x{j}"
-        if values.dtype.kind in "biuf":
-            found = partial_dependence(
-                model,
-                rows,
-                [j],
-                percentiles=(0.02, 0.98),
-                grid_resolution=n_points,
-                kind="individual",
-            )
-            grid, responses = found["grid_values"][0], found["individual"][output]
-        else:  # scikit-learn takes columns of text from version 1.7 on
-            grid = np.unique(values[known].astype(str))
-            whole: Any = model
-            predict = whole.predict if classes is None else whole.predict_proba
-            changed = [rows.assign(**{name: level}) for level in grid]
-            columns = [np.asarray(predict(some)).reshape(len(rows), -1) for some in changed]
-            responses = np.stack([one[:, output] for one in columns], axis=1)
-        return cls(grid, responses, name=name, response=response).plot(ax)
+            raise InvalidInputError(f"There is no column {column!r}: choose among {list(names)}.")
+        name = column if isinstance(column, str) else names[column]
+        known = ~np.isnan(as_numbers(rows.columns()[name]))
+        grid = Grid.of(rows.take(np.flatnonzero(known)), name, n_points)
+        if grid is None:
+            raise InvalidInputError(f"The column {name!r} has fewer than two values.")
+        some = rows.take(np.flatnonzero(known)).some(n_rows)
+        values, what = partial_dependence(whole, some, [grid])
+        classes = fitted_attributes(last).get("classes_")
+        response = "prediction" if classes is None else f"{what} of {classes[output]}"
+        drawn = values[..., output].T
+        return cls(np.array(grid.values), drawn, name=name, response=response).plot(ax)
+
+    def marks(self, colour: Colour = "main", label: str = "", *, band: bool = True) -> list[Mark]:
+        """Return the mean and the middle half of the responses.
+
+        Parameters
+        ----------
+        colour : int or str, default="main"
+            Of all marks.
+        label : str, default=""
+            Of the mean.
+        band : bool, default=True
+            Whether the middle half is drawn.
+        """
+        mean = self.responses.mean(axis=0)
+        ends = np.quantile(self.responses, [0.25, 0.75], axis=0)
+        if self.values.dtype.kind not in "biuf":
+            places = np.arange(len(self.values))
+            spread = Whiskers(places, ends, colour=colour, opacity=0.25, width=5.0)
+            return [spread, Points(places, mean, label, colour, size=8.0)]
+        middle = [Band(self.values, ends, colour=colour)] if band else []
+        return [*middle, Line(self.values, mean, label, colour)]
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -722,16 +893,9 @@ class PartialDependenceDisplay(Display):
         ax : matplotlib.axes.Axes, optional
             Where to draw.
         """
-        axes = self.open(ax, (6.0, 4.0))
-        mean = self.responses.mean(axis=0)
-        low, high = np.quantile(self.responses, [0.25, 0.75], axis=0)
-        if self.values.dtype.kind in "biuf":
-            axes.fill_between(self.values, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-            (self.line_,) = axes.plot(self.values, mean, color=COLOURS[0], linewidth=2.0)
-        else:
-            places = np.arange(len(self.values))
-            axes.vlines(places, low, high, color=COLOURS[0], alpha=0.25, linewidth=6)
-            (self.line_,) = axes.plot(places, mean, "o", color=COLOURS[0])
-            axes.set_xticks(places, [str(value) for value in self.values])
-        self.name_axes(self.name, self.response)
+        ticks = None
+        if self.values.dtype.kind not in "biuf":
+            ticks = [(float(i), str(value)) for i, value in enumerate(self.values)]
+        axes = "Partial dependence", self.name, self.response
+        self.line_ = self.draw(Chart(*axes, self.marks(), x_ticks=ticks), ax)[-1]
         return self

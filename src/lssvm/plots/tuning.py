@@ -1,4 +1,4 @@
-"""Pictures of a search: its surface over C and gamma, its progress, and its prototypes."""
+"""Displays of a search: its surface over C and gamma, its progress, and its prototypes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sklearn.pipeline import Pipeline
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, line_style, pyplot
+from lssvm.plots.charts import SHAPES, Band, Chart, HeatMap, Line, Mark, Points, Star, log_ticks
 from lssvm.tuning.search import TuningResult
 
 KEYS = ("param_C", "param_gamma", "mean_test_score", "std_test_score", "rank_test_score", "stage")
 LEVELS = 14
-MARGIN = 0.02  # of the range of the pairs, on every side
 WIDE = 10.0  # losses that differ by more than this factor are shown on a logarithmic scale
 
 
@@ -164,86 +164,91 @@ class TuningSurfaceDisplay(Display):
         -------
         TuningSurfaceDisplay
         """
-        self.open(ax, (7.2, 4.8), frame=True)
-        if np.unique(self.C).size > 1 and np.unique(self.gamma).size > 1:
-            self._draw_surface()
-        else:
-            self._draw_curve()
+        chart = self.chart()
+        self.surface_: Any = None
+        self.colorbar_: Any = None
+        artists = self.draw(chart, ax, (7.2, 4.8), frame=True)
+        drawn = dict(zip((mark.label for mark in chart.marks), artists, strict=True))
+        self.best_, self.path_ = artists[-1], drawn.get("best so far")
+        self.profile_ = drawn.get("best C at each gamma")
+        if isinstance(surface := chart.marks[0], HeatMap):
+            self._draw_surface(surface)
+            for mark, artist in zip(chart.marks, artists, strict=True):
+                if isinstance(mark, Points):  # white, on colours that are dark where they are good
+                    artist.set(color="white", mec="black", mew=0.3, alpha=1.0, markersize=3.2)
+        self.legend_ = self.legend_above()
         return self
 
-    def _draw_surface(self) -> None:
-        from matplotlib.patheffects import Normal, Stroke
-        from matplotlib.ticker import FuncFormatter, LogLocator
+    @property
+    def tuned(self) -> list[str]:
+        """Which of C and gamma were varied."""
+        both = {"C": self.C, "gamma": self.gamma}
+        return [name for name, v in both.items() if np.unique(v[np.isfinite(v)]).size > 1]
 
-        ax = self.ax_
-        x, y = np.log10(self.C), np.log10(self.gamma)
-        if np.linalg.matrix_rank(np.column_stack([x - x[0], y - y[0]])) < 2:
+    def chart(self) -> Chart:
+        """Return the surface, or the curve where one parameter was tuned; axes have logarithms."""
+        x, y, best = np.log10(self.C), np.log10(self.gamma), self.best_index
+        values, what = as_shown(self.scores)
+        both = (("C", self.C[best]), ("gamma", self.gamma[best]))
+        pair = ", ".join(f"{name} = {_text(value)}" for name, value in both if np.isfinite(value))
+        if len(self.tuned) < 2:
+            name = (self.tuned or ["C"])[0]
+            x = y if name == "gamma" else x
+            order = np.argsort(x)
+            ends = (values - self.spread)[order], (values + self.spread)[order]
+            curve: list[Mark] = [
+                Band(x[order], np.nan_to_num(ends), "one deviation"),
+                Line(x[order], values[order], "mean over folds"),
+                Star(x[best], values[best], f"chosen: {pair}", "wrong"),
+            ]
+            axes = f"Cross-validated {what} against {name}", name, f"cross-validated {what}"
+            return Chart(*axes, curve, x_ticks=log_ticks(x.min(), x.max()))
+        if np.linalg.matrix_rank(np.column_stack([x - x[0], y - y[0]]), tol=1e-6) < 2:
             raise InvalidInputError(
                 f"The {x.size} evaluated pairs of C and gamma lie on one line, which spans no "
                 "surface: let the search evaluate more pairs."
             )
-        shown, name = as_shown(self.scores)
-        wide = bool(shown.min() > 0 and shown.max() > WIDE * shown.min())
+        wide = values.min() > 0 and values.max() > WIDE * values.min()
+        shades = np.log10(values) if wide else values
+        names, label = (_text(values.min()), _text(values.max())), f"cross-validated {what}"
+        marks: list[Mark] = [HeatMap(x, y, label, values=shades, ends=names, loss=what == "loss")]
+        for i, stage in enumerate(dict.fromkeys(self.stages.tolist())):
+            rows, shape = self.stages == stage, SHAPES[i % len(SHAPES)]
+            marks.append(Points(x[rows], y[rows], str(stage), "text", 0.7, 2.4, shape))
+        for rows, label, colour in (
+            (self.profile, "best C at each gamma", "text"),
+            (self.path, "best so far", "wrong"),
+        ):
+            if rows.size > 1:
+                dashed = colour == "text"
+                marks.append(Line(x[rows], y[rows], label, colour, dashed=dashed, outlined=True))
+        marks.append(Star(x[best], y[best], f"chosen: {pair}", "wrong"))
+        across, up = (log_ticks(float(v.min()), float(v.max())) for v in (x, y))
+        title = f"Cross-validated {what} over C and gamma"
+        return Chart(title, "C", "gamma", marks, x_ticks=across, y_ticks=up)
+
+    def _draw_surface(self, surface: HeatMap) -> None:
+        from matplotlib.ticker import FuncFormatter, LogLocator
+
+        values = as_shown(self.scores)[0]
+        wide = not np.array_equal(values, surface.values)  # they are logarithms
         # dark is good, for a loss as for a score
-        colours = "cividis" if name == "loss" else "cividis_r"
-        levels, norm = _levels(shown, wide), "log" if wide else None
-        self.surface_ = ax.tricontourf(x, y, shown, levels, cmap=colours, norm=norm)
-        beside = {"ax": ax, "pad": 0.02, "label": f"cross-validated {name}"}
-        self.colorbar_ = self.figure_.colorbar(self.surface_, **beside)
+        colours = "cividis" if surface.loss else "cividis_r"
+        levels, norm = _levels(values, wide), "log" if wide else None
+        grid = self.ax_.tricontourf(surface.x, surface.y, values, levels, cmap=colours, norm=norm)
+        place = {"ax": self.ax_, "pad": 0.02, "label": surface.label}
+        self.surface_, self.colorbar_ = grid, self.figure_.colorbar(grid, **place)
+        for v, set_limits in ((surface.x, self.ax_.set_xlim), (surface.y, self.ax_.set_ylim)):
+            edge = 0.02 * np.ptp(v)  # or marks at the limits would be cut
+            set_limits(v.min() - edge, v.max() + edge)
         if wide:
             self.colorbar_.set_ticks(LogLocator(subs=(1.0, 2.0, 5.0)), minor=False)
             self.colorbar_.formatter = FuncFormatter(lambda value, _: f"{value:g}")
             self.colorbar_.minorticks_off()
-        self._draw_marks(x, y)
 
-        def line(rows: IntArray, label: str, edge: Any, **style: Any) -> Any:
-            effects = [edge, Normal()]
-            named = label if rows.size > 1 else None
-            return ax.plot(x[rows], y[rows], label=named, path_effects=effects, **style)[0]
 
-        self.profile_ = None
-        if self.profile.size > 1:
-            dotted = {"color": "white", "linestyle": ":", "linewidth": 1.6, "zorder": 3}
-            edge = Stroke(linewidth=3.2, foreground="#444444")
-            self.profile_ = line(self.profile, "best C at each gamma", edge, **dotted)
-        solid = {"color": COLOURS[1], "linewidth": 1.8, "marker": "o", "markersize": 3.5}
-        edge = Stroke(linewidth=3.4, foreground="white")
-        self.path_ = line(self.path, "best so far", edge, zorder=4, **solid)
-        self._draw_best(x[self.best_index], y[self.best_index])
-        _power_ticks(ax.xaxis, "C")
-        _power_ticks(ax.yaxis, "gamma")
-        for values, set_limits in ((x, ax.set_xlim), (y, ax.set_ylim)):
-            edge = MARGIN * np.ptp(values)  # or the marks at the limits would be cut
-            set_limits(values.min() - edge, values.max() + edge)
-        self.legend_ = self.legend_above()
-
-    def _draw_curve(self) -> None:
-        self.surface_ = self.path_ = self.profile_ = self.colorbar_ = None
-        ax = self.ax_
-        name = "gamma" if np.unique(self.gamma).size > 1 else "C"
-        x = np.log10(self.gamma if name == "gamma" else self.C)
-        shown, what = as_shown(self.scores)
-        order = np.argsort(x)
-        low, high = (shown + sign * self.spread for sign in (-1.0, 1.0))
-        ax.fill_between(x[order], low[order], high[order], color=COLOURS[0], alpha=0.2, linewidth=0)
-        ax.plot(x[order], shown[order], color=COLOURS[0], label="mean over the folds")
-        self._draw_best(x[self.best_index], shown[self.best_index])
-        ax.set_ylabel(f"cross-validated {what}")
-        _power_ticks(ax.xaxis, name)
-        self.legend_ = self.legend_above()
-
-    def _draw_marks(self, x: FloatArray, y: FloatArray) -> None:
-        """Mark the evaluated pairs, one kind of mark per stage of the search."""
-        edge = {"markeredgecolor": "black", "markeredgewidth": 0.3}
-        for i, stage in enumerate(dict.fromkeys(self.stages.tolist())):
-            rows = self.stages == stage
-            mark = {"marker": MARKERS[i % len(MARKERS)], "markersize": 3.2, "linestyle": "none"}
-            self.ax_.plot(x[rows], y[rows], color="white", label=str(stage), **mark, **edge)
-
-    def _draw_best(self, x: float, y: float) -> None:
-        C, gamma = self.C[self.best_index], self.gamma[self.best_index]
-        pair = f"C = {C:.3g}" + ("" if np.isnan(gamma) else f", gamma = {gamma:.3g}")
-        self.best_ = self.star(x, y, f"chosen: {pair}", COLOURS[1])
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if 1e3 <= value < 1e7 else f"{value:.3g}"
 
 
 def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
@@ -289,15 +294,6 @@ def _levels(shown: FloatArray, wide: bool) -> FloatArray:
     # rounding must not leave the extreme pairs outside
     levels[0], levels[-1] = min(levels[0], low), max(levels[-1], high)
     return levels
-
-
-def _power_ticks(axis: Any, name: str) -> None:
-    """Label an axis of logarithms with powers of ten."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(integer=True))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{value:g}}}$"))
-    axis.set_label_text(name)
 
 
 OVER = {"seconds": "seconds", "n_evaluations": "pairs of C and gamma evaluated"}
@@ -444,7 +440,7 @@ class TuningTraceDisplay(Display):
                 before = first.n_evaluations if over == "n_evaluations" else 0
             end = {"marker": MARKERS[i % len(MARKERS)], "markevery": [len(result.trace[over]) - 1]}
             self.lines_[name] = draw(name, result, before, **line_style(i), **end)
-        self.name_axes(OVER[over], "best score so far" if scores else "best loss so far")
+        ax.set(xlabel=OVER[over], ylabel="best score so far" if scores else "best loss so far")
         ax.set_xscale("log")
         if all(np.all(r.trace["best_loss"] > 0) for r in both):
             ax.set_yscale("log")
@@ -653,7 +649,9 @@ class PrototypeCurveDisplay(Display):
         if self.chosen is not None:
             at = int(np.flatnonzero(self.sizes == self.chosen)[0])
             chosen = f"chosen: {self.chosen:,}"
-            self.best_ = self.star(self.chosen, self.errors[at], chosen, style["color"])
+            mark = {"marker": "*", "markersize": 17, "markeredgecolor": "white", "zorder": 5}
+            mark |= {"linestyle": "none", "color": style["color"], "label": chosen}
+            (self.best_,) = ax.plot(self.chosen, self.errors[at], **mark)
         if baseline is not None:
             ax.axhline(baseline, color="black", linestyle=":", linewidth=1.4, label=FULL)
         ax.set_xscale("log")
@@ -663,7 +661,7 @@ class PrototypeCurveDisplay(Display):
             ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
             ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        self.name_axes("number of prototypes", self.label)
+        ax.set(xlabel="number of prototypes", ylabel=self.label)
         self.legend_ = self.legend_above()
         return self
 

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.version import __version__
 from lssvm.estimators import NARX
 from lssvm.plots.base import Predictor
+from lssvm.plots.rows import preparation_of, support_size
+from lssvm.report import html
 from lssvm.report.columns import columns, data, explained_rows, shapes
-from lssvm.report.comparison import comparison, helping
+from lssvm.report.comparison import comparison, help_section, suggestions
 from lssvm.report.forecast import NextValues, forecast_sections
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    clean,
-    count,
-    noted,
-    page,
-    percent,
-    plain,
-    short,
-    tag,
-    write_file,
-)
-from lssvm.report.measures import Intervals, predict_intervals
-from lssvm.report.performance import answer, costs, coverage, errors, mistakes, rankings, summary
-from lssvm.report.refits import held_out_intervals, read_subject
+from lssvm.report.measures import predict_intervals
+from lssvm.report.performance import costs, coverage, errors, lead, mistakes, rankings, summary
+from lssvm.report.refits import Subject, held_out_intervals, read_subject
 from lssvm.report.reproduce import reproduce, time_spent
-from lssvm.report.subject import SampledRows, Subject, preparation_of, search_facts, support_size
-from lssvm.report.tuning import configurations, learning, prototypes, sizes, tuning
+from lssvm.report.text import percent, quoted, short
+from lssvm.report.tuning import configurations, learning, prototypes, sizes, tuning, tuning_result
 
 OVERLAP = 0.05  # share of test rows that may be training rows
 
@@ -82,7 +69,7 @@ def write_report(
     -------
     dict
         The figures of the page, in JSON types: "task", "rows", "metrics" (each with
-        value, low, high and how the interval was found), "parameters", and by section
+        value, low, high and how the interval was computed), "parameters", and by section
         "data", "confusion_matrix", "per_class", "calibration_error", "costs", "comparison",
         "importance", "partial_dependence", "relevance", "configurations", "sparsity",
         "learning_curve", "suggestions", "seconds", "notes", "versions", "schema_sha256", ...
@@ -124,29 +111,26 @@ def write_report(
     if isinstance(model, NARX):
         return write_forecast(model, path, train, test, title, settings, seconds)
     subject = read_subject(model, train, test, pos_label)
+    rows, tested = subject.train, subject.test
     name = type(subject.model).__name__
     subject.facts |= {
         "task": "classification" if subject.classification else "regression",
         "model": name,
         "evaluated_on": "test rows" if test is not None else "training rows, cross-validated",
         "rows": {
-            "train": subject.train.n_rows,
-            "test": None if subject.test is None else subject.test.n_rows,
+            "train": rows.n_rows,
+            "test": None if tested is None else tested.n_rows,
             "evaluated": len(subject.checked),
         },
         "n_support": support_size(subject.model),
     }
     if subject.classification and len(subject.classes.classes) == 2:
         subject.facts["pos_label"] = str(subject.classes.classes[subject.classes.positive])
-    lead, parts = _sections(subject, train, test, seconds, settings or {})
-    heading = title or f"Predicting {short(subject.target, 60)}"
-    words = f"{name} · fitted to {count(subject.train.n_rows)} rows of "
-    words += f"{count(len(subject.train.schema.names))} columns"
-    if subject.test is not None:
-        words += f" · tested on {count(subject.test.n_rows)} others"
-    _write(path, heading, words, lead, parts)
-    subject.facts["notes"] = list(subject.notes)
-    return subject.facts
+    words, sections = _sections(subject, train, test, seconds, settings or {})
+    line = f"{name} · fitted to {rows.n_rows:,} rows of {len(rows.schema.names):,} columns"
+    line += "" if tested is None else f" · tested on {tested.n_rows:,} others"
+    html.write_page(path, title or f"Predicting {short(subject.target, 60)}", line, words, sections)
+    return subject.facts | {"notes": list(subject.notes)}
 
 
 def write_forecast(
@@ -169,22 +153,19 @@ def write_forecast(
         Values after the last one, which the page then begins with.
     """
     given = (model, train, test, settings or {}, seconds, following)
-    subject, lead, parts = forecast_sections(*given)
-    words = f"NARX · fitted to {count(len(subject.past))} values · tested on "
-    words += f"{count(len(subject.test))} others"
-    _write(path, title or "Forecasting a series", words, lead, parts)
-    known = {"task": "forecast", "model": "NARX", "horizon": subject.horizon}
-    known["values"] = {"train": len(subject.past), "test": len(subject.test)}
-    held = "the last fifth, held out" if subject.held_out else "test values"
-    return known | {"evaluated_on": held} | subject.facts | {"notes": list(subject.notes)}
-
-
-def _write(
-    path: str | os.PathLike[str], heading: str, words: str, lead: Markup, parts: list[Section]
-) -> None:
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    footer = f"Written on {now} by lssvm {__version__}. This page loads nothing."
-    write_file(path, page(clean(heading), tag("p", words, class_="facts"), lead, parts, footer))
+    subject, words, sections = forecast_sections(*given)
+    n, later = len(subject.past), len(subject.test)
+    line = f"NARX · fitted to {n:,} values · tested on {later:,} others"
+    html.write_page(path, title or "Forecasting a series", line, words, sections)
+    return {
+        "task": "forecast",
+        "model": "NARX",
+        "horizon": subject.horizon,
+        "values": {"train": n, "test": later},
+        "evaluated_on": "the last fifth, held out" if subject.held_out else "test values",
+        **subject.facts,
+        "notes": list(subject.notes),
+    }
 
 
 def _sections(
@@ -193,20 +174,19 @@ def _sections(
     test: Any,
     seconds: Mapping[str, float] | None,
     settings: Mapping[str, Any],
-) -> tuple[Markup, list[Section]]:
-    intervals: list[Intervals] = []
-    if not subject.classification and subject.test is not None:
-        intervals = predict_intervals(subject.estimator, subject.test)
-    elif not subject.classification:
-        intervals = held_out_intervals(subject.estimator, subject.train)
-    first, figures = summary(subject, intervals)
+) -> tuple[html.Markup, list[html.Section]]:
+    """Return the first sentences and all sections of the page, in their order."""
     if subject.classification:
-        checks = [mistakes(subject), rankings(subject)]
-        checks.append(costs(subject))
+        first, metrics = summary(subject, [])
+        checks = [mistakes(subject), rankings(subject), costs(subject)]
     else:
+        unseen = subject.estimator, subject.test or subject.train
+        find = held_out_intervals if subject.test is None else predict_intervals
+        intervals = find(*unseen)
+        first, metrics = summary(subject, intervals)
         checks = [errors(subject), coverage(subject, intervals)]
-    made: list[Section | None] = [
-        figures,
+    made = [
+        metrics,
         *checks,
         comparison(subject),
         data(subject),
@@ -218,30 +198,34 @@ def _sections(
         sizes(subject),
         prototypes(subject),
         learned := learning(subject),
-        helping(subject, None if learned is None else plain(learned.body[0])),
-        time_spent(subject.facts, seconds, search_facts(subject.model)),
-        reproduce(subject, train, test, dict(settings)),
     ]
-    lead = answer(subject, first, None if learned is None else plain(learned.body[0]))
-    more = () if subject.test is None else _test_notes(subject, subject.test)
-    return lead, noted(made, figures, subject.notes, settings, more)
+    advice = None if learned is None else learned.words
+    made += [
+        help_section(subject.facts, suggestions(subject, advice)),
+        time_spent(subject.facts, seconds, tuning_result(subject.model)),
+        reproduce(subject, train, test, settings),
+    ]
+    listed = html.with_notes(made, subject.notes, settings, _test_notes(subject))
+    return lead(subject, first, advice), listed
 
 
-def _test_notes(subject: Subject, test: SampledRows) -> Iterator[str]:
-    """Tell of test rows that are training rows too, and of strings that the model has not seen."""
+def _test_notes(subject: Subject) -> Iterator[str]:
+    """Yield notes on test rows that are training rows too, and on unknown categories."""
+    test, ready = subject.test, preparation_of(subject.estimator)
+    if test is None:
+        return
     same = np.isin(test.keys(), subject.train.keys())
     share = float(same.mean())
     if share > OVERLAP:
         yield (
-            f"{count(int(same.sum()))} of the {count(len(same))} test rows ({percent(share)}) are "
-            "also among the training rows, target and all: the figures may be much too good."
+            f"{same.sum():,} of the {len(same):,} test rows ({percent(share)}) are also among the "
+            "training rows, target and all: the metrics may be much too good."
         )
-    ready = preparation_of(subject.estimator)
     unseen = {} if ready is None else ready.unseen(test.given(subject.estimator))
     for name, levels in unseen.items():
         rows = sum(levels.values())
-        have = "1 test row has" if rows == 1 else f"{count(rows)} test rows have"
+        have = "1 test row has" if rows == 1 else f"{rows:,} test rows have"
         yield (
-            f"{have} a category in “{short(name, 40)}” that the training rows did not have; it "
-            "counts as a rare one, or as none of the known ones."
+            f"{have} a category in {quoted(name)} that the training rows did not have; it counts "
+            "as a rare one, or as none of the known ones."
         )

@@ -1,13 +1,10 @@
-"""The sections of comparison and of what would help.
-
-Other models on the same rows, and advice from what the other sections have found.
-"""
+"""The sections of comparison and of suggestions."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,21 +23,11 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import LSSVMError
 from lssvm.estimators import LSSVMClassifier, LSSVMRegressor
 from lssvm.plots.base import fitted_attributes
-from lssvm.report.markup import (
-    MINUS,
-    Section,
-    bullets,
-    count,
-    listing,
-    number,
-    percent,
-    short,
-    table,
-    tag,
-    why,
-)
+from lssvm.plots.rows import SampledRows, is_table
+from lssvm.report import html
 from lssvm.report.measures import Z95, as_columns, losses, mean_and_error
-from lssvm.report.subject import SampledRows, Subject, is_table
+from lssvm.report.refits import Subject
+from lssvm.report.text import MINUS, listing, number, percent, quoted
 
 ROWS = 5000  # rows that the others are fitted to
 TABLE_ROWS = 1000  # rows that the model for tables is fitted to
@@ -61,10 +48,9 @@ class Compared:
     name : str
     quality : float
         Share of right rows, or of explained variance.
-    gain : float
-        How much better this report's model is.
-    spread : float
-        Standard error of the gain, from the differences of the rows.
+    gain, spread : float
+        How much better this report's model is, and the standard error of that, from the
+        differences of the rows.
     n_rows : int
         Rows it was fitted to.
     """
@@ -76,9 +62,9 @@ class Compared:
     n_rows: int
 
     @property
-    def better(self) -> bool:
-        """Whether it is clearly better than the model of the report."""
-        return self.gain < -Z95 * self.spread
+    def ends(self) -> tuple[float, float]:
+        """The 95 % interval of the gain."""
+        return self.gain - Z95 * self.spread, self.gain + Z95 * self.spread
 
 
 def as_matrix(rows: SampledRows, known: SampledRows) -> FloatArray:
@@ -87,10 +73,10 @@ def as_matrix(rows: SampledRows, known: SampledRows) -> FloatArray:
     Missing values, and categories that are not known, are NaN.
     """
     parts = [rows.block.numbers]
-    for own, there in zip(rows.block.texts, known.block.texts, strict=True):
-        place = {level: i for i, level in enumerate(there.levels)}
-        codes = [float(place.get(level, math.nan)) for level in own.levels]
-        parts.append(np.array([*codes, math.nan])[own.codes][:, None])
+    for column, other in zip(rows.block.texts, known.block.texts, strict=True):
+        place = {level: i for i, level in enumerate(other.levels)}
+        codes = [float(place.get(level, math.nan)) for level in column.levels]
+        parts.append(np.array([*codes, math.nan])[column.codes][:, None])
     return np.hstack(parts)
 
 
@@ -110,22 +96,22 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     trees = boosting(max_iter=TREES, categorical_features=few, random_state=0)
     if classes:
-        found: dict[str, Any] = {
+        models: dict[str, Any] = {
             "the most frequent class": DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=300),
         }
         if len(np.unique(rows.y)) <= CLASSES:
-            found["gradient boosted trees"] = trees
+            models["gradient boosted trees"] = trees
     else:
         several = as_columns(rows.y).shape[1] > 1
-        found = {
+        models = {
             "the mean": DummyRegressor(),
             "linear regression (ridge)": RidgeCV(np.logspace(-3, 3, 13)),
             "gradient boosted trees": MultiOutputRegressor(trees) if several else trees,
         }
-    linear = list(found)[1]
-    found[linear] = Pipeline([("columns", prepared), ("model", found[linear])])
-    return found
+    linear = list(models)[1]
+    models[linear] = Pipeline([("columns", prepared), ("model", models[linear])])
+    return models
 
 
 def compare(subject: Subject) -> list[Compared]:
@@ -136,15 +122,14 @@ def compare(subject: Subject) -> list[Compared]:
     With test rows, on these; without, every checked row is predicted by a copy that was fitted to
     four fifths of the others. At most 5,000 rows are fitted, 1,000 by the model for tables.
     """
-    if subject.classification:
-        own = subject.classes.classes[subject.classes.decided]
-    else:
-        own = subject.numbers.predicted
+    predicted = subject.numbers.predicted if not subject.classification else None
+    if predicted is None:
+        predicted = subject.classes.classes[subject.classes.decided]
     weight, known = subject.checked.weight, (subject.checked.y, subject.classification)
-    ours = losses(own, *known, weight)
+    ours = losses(predicted, *known, weight)
     compared = []
-    for name, predicted, n in _predictions(subject):
-        theirs = losses(predicted, *known, weight)
+    for name, other, n in _predictions(subject):
+        theirs = losses(other, *known, weight)
         quality = 1.0 - mean_and_error(theirs, weight)[0]
         compared.append(Compared(name, quality, *mean_and_error(theirs - ours, weight), n))
     return compared
@@ -173,7 +158,7 @@ def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
 
 
 def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
-    """Return what the model for tables says, where it is not the subject and rows are enough."""
+    """Return the predictions of the model for tables, where it is another one and rows suffice."""
     columns = len(subject.train.schema.names)
     if is_table(subject.model) or subject.test is None or len(subject.train) < FEW:
         return None
@@ -184,15 +169,15 @@ def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
     try:
         model.fit(rows.values(), rows.y, sample_weight=rows.weight)
         return TABLE, model.predict(subject.checked.values()), len(rows)
-    except LSSVMError:  # columns that only a preparation of their own can read
+    except LSSVMError:  # columns that need a preparation of their own
         return None
 
 
-def comparison(subject: Subject) -> Section | None:
+def comparison(subject: Subject) -> html.Section | None:
     """Return the section of other models; None where rows are kernel values."""
     if not subject.has_features:
         return None
-    found = compare(subject)
+    compared = compare(subject)
     subject.facts["comparison"] = {
         one.name: {
             "value": one.quality,
@@ -200,120 +185,125 @@ def comparison(subject: Subject) -> Section | None:
             "std_error": one.spread,
             "rows": one.n_rows,
         }
-        for one in found
+        for one in compared
     }
-    what = "Right" if subject.classification else "Explained variance"
-    own = found[0].quality + found[0].gain
-    name = f"this model ({type(subject.model).__name__})"
-    rows = [[tag("strong", name), percent(own), "", count(subject.train.n_rows)]]
-    rows += [
-        [one.name, percent(max(one.quality, 0.0)), _against(one), count(one.n_rows)]
-        for one in found
-    ]
+    name, quality = type(subject.model).__name__, compared[0].quality + compared[0].gain
+    this = html.tag("strong", f"this model ({name})")
+    rows = [[this, percent(quality), "", f"{subject.train.n_rows:,}"]]
+    for one in compared:
+        against = compared_with(one.gain, *one.ends, _points)
+        rows.append([one.name, percent(max(one.quality, 0.0)), against, f"{one.n_rows:,}"])
     caption = (
         "Other models with their default settings, on the same rows; the difference with its 95 % "
         "interval, from the differences row by row."
     )
+    what = "Right" if subject.classification else "Explained variance"
     head = ["Model", what, "Compared with this model", "Fitted to rows"]
-    body = [why(_words(found)), table(caption, head, rows)]
-    return Section("comparison", "Compared with other models", "Comparison", body)
-
-
-def _against(one: Compared) -> str:
-    points, half = 100.0 * one.gain, 100.0 * Z95 * one.spread
-    if one.gain == 0 and one.spread == 0:
-        return "the same"
-    low, high, size = (
-        f"{value:.1f}".replace("-", MINUS)
-        for value in (abs(points) - half, abs(points) + half, abs(points))
+    body = [html.table(caption, head, rows)]
+    return html.Section(
+        "comparison", "Compared with other models", "Comparison", _words(compared), body
     )
-    return f"{size} points {'worse' if points >= 0 else 'better'} ({low} to {high})"
 
 
-def _words(found: list[Compared]) -> str:
-    better = [one for one in found if one.better]
+def _points(value: float) -> str:
+    return f"{100.0 * value:.1f}".replace("-", MINUS)
+
+
+def compared_with(gain: float, low: float, high: float, write: Callable[[float], str]) -> str:
+    """Return by how much another model is worse (a gain above zero) or better, with its interval.
+
+    Examples
+    --------
+    >>> from lssvm.report.comparison import compared_with
+    >>> compared_with(-2.0, -3.0, -1.0, str)
+    '2.0 better (1.0 to 3.0)'
+    """
+    if gain == low == high == 0:
+        return "the same"
+    side = 1.0 if gain >= 0 else -1.0
+    interval = " to ".join(map(write, sorted([side * low, side * high])))
+    unit = " points" if write is _points else ""
+    known = f" ({interval})" if math.isfinite(low) else ""
+    return f"{write(abs(gain))}{unit} {'worse' if gain >= 0 else 'better'}{known}"
+
+
+def _words(compared: list[Compared]) -> str:
+    better = [one for one in compared if one.ends[1] < 0]
     if better:
         best = max(better, key=lambda one: one.quality)
         return (
             f"{best.name[:1].upper()}{best.name[1:]} did clearly better on the same rows, by "
-            f"{number(-100.0 * best.gain)} points: see what would help, below."
+            f"{number(-100.0 * best.gain)} points: see the suggestions below."
         )
-    worse = [one.name for one in found if one.gain > Z95 * one.spread]
-    if len(worse) == len(found):
+    rest = [one.name for one in compared if one.ends[0] <= 0]
+    if not rest:
         return "This model did clearly better than all of these on the same rows."
-    rest = [one.name for one in found if one.name not in worse]
     return f"None of these did clearly better. Not clearly worse: {', '.join(rest)}."
 
 
 ONE_SIDED = 0.9  # share of one class from which on weights of the classes help
 LEADING = 0.6  # part of all importance in a quarter of the columns from which on ARD may help
-COLUMNS = 4  # columns below which that says nothing
+COLUMNS = 4  # columns below which that is not informative
 
 
 def suggestions(subject: Subject, advice: str | None) -> list[str]:
-    """Return what would help, the most telling first; every line says what it was seen from.
+    """Return what would help, the most important first, from the facts of all sections.
 
     Parameters
     ----------
     subject : Subject
         With the facts of the other sections.
     advice : str or None
-        What the learning curve says.
+        The conclusion from the learning curve.
     """
-    found = [*_data(subject), *_models(subject), *_settings(subject)]
-    if advice is not None:
-        found.append(advice)
+    lines = [*_data(subject), *_models(subject), *_settings(subject)]
+    lines += [] if advice is None else [advice]
     if subject.test is None:
-        found.append("Test rows would show the accuracy on rows that were not used for any choice.")
-    return found or ["None of the checks suggests an improvement."]
+        lines.append("Test rows would show the accuracy on rows that were not used for any choice.")
+    return lines or ["None of the checks suggests an improvement."]
 
 
-def helping(subject: Subject, advice: str | None) -> Section:
-    """Return the section of suggestions."""
-    return help_section(subject.facts, suggestions(subject, advice))
-
-
-def help_section(facts: dict[str, Any], lines: list[str]) -> Section:
+def help_section(facts: dict[str, Any], lines: list[str]) -> html.Section:
     """Return the section of suggestions, which join the facts."""
     facts["suggestions"] = lines
-    words = "Suggestions from the figures above, the most important first."
-    return Section("help", "What would help", "What helps", [why(words), bullets(lines)])
+    words = "Suggestions from the results above, the most important first."
+    return html.Section("help", "What would help", "What helps", words, [html.bullets(lines)])
 
 
 def _data(subject: Subject) -> Iterator[str]:
     data = subject.facts.get("data", {})
-    leaks = list(data.get("suspected_leaks", ()))
-    if leaks:
+    for name in list(data.get("suspected_leaks", ()))[:1]:
         yield (
-            f"Drop “{short(leaks[0], 40)}”, or make sure that it is known in time: it predicts the "
-            "target by itself."
+            f"Drop {quoted(name)}, or make sure that it is known in time: it predicts the target "
+            "by itself."
         )
     for name in list(data.get("suspected_ids", ()))[:1]:
-        yield f"Drop “{short(name, 40)}”: it numbers the rows."
+        yield f"Drop {quoted(name)}: it numbers the rows."
     spans = subject.facts.get("importance_interval", {}).items()
-    harmful = [f"“{short(name, 24)}”" for name, (_, high) in spans if high < 0]
+    harmful = [quoted(name, 24) for name, (_, high) in spans if high < 0]
     if harmful:
         yield f"The loss falls when {listing(harmful[:3])} is shuffled: try without it."
 
 
 def _models(subject: Subject) -> Iterator[str]:
-    compared = subject.facts.get("comparison", {})
     kind = "Classifier" if subject.classification else "Regressor"
-    table = compared.get(TABLE)
-    if table is not None and table["gain"] < -Z95 * table["std_error"]:
+    compared = subject.facts.get("comparison", {})
+    better = {
+        name: -100 * one["gain"]
+        for name, one in compared.items()
+        if one["gain"] < -Z95 * one["std_error"]
+    }
+    if TABLE in better:
         yield (
-            f"The model for tables, LSSVM{kind}(), was better by {number(-100 * table['gain'])} "
-            "points with its fast settings: use it."
+            f"The model for tables, LSSVM{kind}(), was better by {number(better[TABLE])} points "
+            "with its fast settings: use it."
         )
-    elif not is_table(subject.model) and any(
-        one["gain"] < -Z95 * one["std_error"] for one in compared.values()
-    ):
+    elif not is_table(subject.model) and better:
         yield (
             f"Another model was clearly better: try the model for tables, LSSVM{kind}(), which "
             "chooses among kernels and learns a metric."
         )
-    preset = subject.model.get_params(deep=False).get("preset")
-    if is_table(subject.model) and preset != "best":
+    if is_table(subject.model) and subject.model.get_params(deep=False)["preset"] != "best":
         yield f'LSSVM{kind}("best") tries more configurations, in several times the time.'
 
 

@@ -1,7 +1,4 @@
-"""The report of a forecast: as full as that of a classifier.
-
-First free runs of a forecasting model through values it has not seen, beside simple rules.
-"""
+"""The report of a forecast: free runs through values that the model has not seen."""
 
 from __future__ import annotations
 
@@ -21,51 +18,38 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.estimators import NARX
 from lssvm.fitting import series
 from lssvm.fitting.series import Calendar, Series, is_list_of_series, open_series
-from lssvm.plots import TuningSurfaceDisplay
+from lssvm.plots import ForecastDisplay
 from lssvm.plots.base import fitted_attributes
-from lssvm.plots.tuning import KEYS
-from lssvm.report.charts import Chart, alone, figure, pictures
-from lssvm.report.comparison import help_section
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    count,
-    listing,
-    noted,
-    number,
-    percent,
-    short,
-    table,
-    tag,
-    tiles,
-    why,
-)
-from lssvm.report.measures import Intervals, Measure, finite, proportion_interval, shown, span
-from lssvm.report.performance import as_fact, error_histogram, figure_table
+from lssvm.plots.charts import Band, Chart, Line, Mark, Rule, Ticks, Whiskers
+from lssvm.plots.rows import parameters_of
+from lssvm.report import html
+from lssvm.report.comparison import compared_with, help_section
+from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
+from lssvm.report.performance import error_histogram, metrics_table
+from lssvm.report.refits import LearningCurve
 from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
-from lssvm.report.subject import parameters_of, search_facts
-from lssvm.report.tuning import surface
+from lssvm.report.text import clean, listing, number, percent, quoted, short
+from lssvm.report.tuning import learning_figure, search_figure, tuning_result
 
 RUNS = 20  # free runs that errors come from
 INTERVAL_RUNS = 6
-COVERAGES = (0.5, 0.8, 0.9, 0.95)  # the last one is judged
+COVERAGES = (0.5, 0.8, 0.9, 0.95)  # the last one is checked
 SIZES = 6  # points of the learning curve
 SHORTEST = 5  # steps of a run, at least
 TICKS = 3  # dates on an axis
 DAY = 86_400_000_000  # microseconds
-DRIFT = "going on in a straight line"
+SHOWN = 4  # parts of the past, in runs, that are drawn before a forecast
+LAGS = 12  # past values that are listed
+DRIFT = "continuing the straight line"
 HELD_OUT = (
     "There were no test values: a copy with the same parameters was fitted to the first four "
-    "fifths of the series, and the figures are about the last fifth."
+    "fifths of the series, and the metrics are about the last fifth."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Forecasts from several origins beside what came.
+    """Forecasts from several origins and the true values.
 
     Attributes
     ----------
@@ -83,6 +67,11 @@ class Runs:
         """True minus forecast, shape (r, h)."""
         return self.truth - self.forecast
 
+    @property
+    def mae(self) -> FloatArray:
+        """Mean absolute error of each run, shape (r,)."""
+        return np.asarray(np.abs(self.errors).mean(axis=1))
+
 
 def read_series(data: Any) -> Series:
     """Return the one series of a report: y, or a pair (y, X) of it and its inputs."""
@@ -93,12 +82,12 @@ def read_series(data: Any) -> Series:
         raise InvalidInputError(
             f"A report of a forecast is about one series, but {len(y)} came: write one for each."
         )
-    (found,) = open_series(y, X)
-    return found
+    (only,) = open_series(y, X)
+    return only
 
 
 def same_model(model: NARX) -> NARX:
-    """Return an unfitted copy with the parameters that tuning has found."""
+    """Return an unfitted copy with the parameters that tuning has chosen."""
     inner: Any = model.estimator_
     params = inner.get_params(deep=False)
     known = {
@@ -112,8 +101,7 @@ def same_model(model: NARX) -> NARX:
 
 def fit_same(model: NARX, past: Series) -> NARX:
     """Return a copy with the same parameters, fitted to another series."""
-    # what there is to say was said when the model was fitted
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"):  # they were shown when the model was fitted
         return same_model(model).fit(past.values, past.inputs)
 
 
@@ -130,21 +118,19 @@ def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
 def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **more: Any) -> Any:
     before = test.at(slice(0, origin)).after(past) if origin else past
     future = None if test.inputs is None else test.inputs[origin : origin + h]
-    # a run that diverges shows in its errors
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"):  # a run that diverges shows in its errors
         return model.forecast(h, future, history=before.values, X_history=before.inputs, **more)
 
 
 def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[Intervals]:
     """Return intervals of several coverages for some of the runs, ends of shape (r, h, 2)."""
-    count = len(runs.origins)
-    some = np.unique(np.linspace(0, count - 1, INTERVAL_RUNS).round().astype(int))
+    some = np.unique(np.linspace(0, len(runs.origins) - 1, INTERVAL_RUNS).round().astype(int))
     truth, widest = runs.truth[some], max(COVERAGES)
     h = truth.shape[1]
-    asked = {"return_interval": True, "coverage": widest}
+    options = {"return_interval": True, "coverage": widest}
     # Runs are simulated once: what another coverage changes is the factor of every step.
     ends = np.stack(
-        [_forecast(model, past, test, int(o), h, **asked)[1] for o in runs.origins[some]]
+        [_forecast(model, past, test, int(o), h, **options)[1] for o in runs.origins[some]]
     )
     middle, half = ends.mean(axis=2, keepdims=True), np.diff(ends, axis=2) / 2.0
     calibration = model.record_.calibration
@@ -164,21 +150,16 @@ def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[s
     season = series.find_season(past.values)
     known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
     made = [series.baselines(y, truth.shape[1], season) for y in known]
-    found = {
+    others = {
         DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
         for name in made[0]
     }
-    linear = NARX(
-        RidgeCV(np.logspace(-6, 3, 10)),
-        lags=model.lags,
-        exog_lags=model.exog_lags,
-        differencing=model.differencing,
-        horizon=model.horizon_,
-    )
+    ridge = RidgeCV(np.logspace(-6, 3, 10))
+    linear = same_model(model).set_params(estimator=ridge, horizon=model.horizon_)
     with warnings.catch_warnings(action="ignore"):
         linear.fit(past.values, past.inputs)
-    found["linear autoregression (ridge)"] = free_runs(linear, past, test, truth.shape[1])
-    return found
+    others["linear autoregression (ridge)"] = free_runs(linear, past, test, truth.shape[1])
+    return others
 
 
 def mean_with_interval(values: FloatArray) -> tuple[float, float, float]:
@@ -190,23 +171,22 @@ def mean_with_interval(values: FloatArray) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def series_curve(model: NARX, past: Series, test: Series, horizon: int) -> tuple[Any, FloatArray]:
-    """Return lengths of the past, and mean absolute errors of runs (sizes, r) of models of them."""
+def series_curve(model: NARX, past: Series, test: Series, horizon: int) -> LearningCurve | None:
+    """Fit copies to ever longer parts of the past; None where it is too short for five lengths."""
     least = model.lags + model.differencing + max(20, model.lags)
     if len(past) < 2 * least:
-        return np.empty(0, dtype=int), np.empty((0, 0))
+        return None
     sizes = np.unique(np.geomspace(least, len(past), SIZES).round().astype(int))
+    if len(sizes) < 5:
+        return None
     errors = []
     for size in sizes:
         part = past.at(slice(len(past) - int(size), None))
-        runs = free_runs(fit_same(model, part), part, test, horizon)
-        errors.append(np.abs(runs.errors).mean(axis=1))
-    return sizes, np.array(errors)
-
-
-SHOWN = 4  # parts of the past, in runs, that are drawn before a forecast
-LAGS = 12  # past values that are listed
-COLOURS = ("s0", "s1", "s2", "s3")
+        errors.append(free_runs(fit_same(model, part), part, test, horizon).mae)
+    made = np.array([mean_with_interval(line) for line in errors])
+    half, gain = np.nan_to_num(made[:, 2] - made[:, 0]), mean_with_interval(errors[-3] - errors[-1])
+    last = float(made[-1, 0])
+    return LearningCurve(sizes, made[:, 0], half, gain[1:], last, len(test), False, factor=1.0)
 
 
 @dataclass(eq=False)
@@ -217,10 +197,10 @@ class Forecast:
     ----------
     model : NARX
         As given.
-    judged : NARX
-        What the figures are about: the model itself, or a copy that has not seen the last fifth.
+    tested : NARX
+        What the metrics are about: the model itself, or a copy that has not seen the last fifth.
     past, test : Series
-        What it was fitted to, and what follows.
+        The training values, and those that follow.
     held_out : bool
         Whether the tested part was held out of the training series.
     runs : Runs
@@ -229,7 +209,7 @@ class Forecast:
     """
 
     model: NARX
-    judged: NARX
+    tested: NARX
     past: Series
     test: Series
     held_out: bool
@@ -240,31 +220,28 @@ class Forecast:
     @classmethod
     def read(cls, model: NARX, train: Any, test: Any) -> Forecast:
         """Read the series, and run the model through the part that it has not seen."""
-        past, judged = read_series(train), model
-        if test is None:
-            cut = len(past) - len(past) // 5
-            if not can_hold_out(model, len(past)):
-                raise InvalidInputError(
-                    f"The series has {len(past)} values, too few to hold out a fifth of them with "
-                    f"lags={model.lags}: give test=, the values that follow."
-                )
-            later, past = past.at(slice(cut, None)), past.at(slice(0, cut))
-            judged = fit_same(model, past)
-        else:
+        past, tested = read_series(train), model
+        if test is not None:
             later = read_series(test)
-        runs = free_runs(judged, past, later, int(model.horizon_))
-        return cls(model, judged, past, later, test is None, runs, [HELD_OUT] * (test is None))
+        elif can_hold_out(model, len(past)):
+            cut = len(past) - len(past) // 5
+            later, past = past.at(slice(cut, None)), past.at(slice(0, cut))
+            tested = fit_same(model, past)
+        else:
+            raise InvalidInputError(
+                f"The series has {len(past)} values, too few to hold out a fifth of them with "
+                f"lags={model.lags}: give test=, the values that follow."
+            )
+        runs = free_runs(tested, past, later, int(model.horizon_))
+        return cls(model, tested, past, later, test is None, runs, [HELD_OUT] * (test is None))
 
-    @property
-    def calendar(self) -> Calendar | None:
-        """The calendar of the training series, where it has times."""
-        known = self.model.calendar_
-        return known if isinstance(known, Calendar) else None
-
-    @property
-    def last(self) -> int:
-        """Position of the last training value among all."""
-        return len(self.past) - 1 + (len(self.test) if self.held_out else 0)
+    def ticks(self, first: int, end: int, at: int = 0) -> Ticks | None:
+        """Return dates for values from ``first`` to ``end``, drawn ``at`` positions further on."""
+        calendar = self.model.calendar_
+        if not isinstance(calendar, Calendar):
+            return None
+        last = len(self.past) - 1 + (len(self.test) if self.held_out else 0)
+        return [(place + at, name) for place, name in date_ticks(calendar, last, first, end)]
 
     @property
     def horizon(self) -> int:
@@ -279,21 +256,32 @@ class Forecast:
     @cached_property
     def one_step_errors(self) -> FloatArray:
         """True minus predicted from the true values before, shape (n,)."""
-        said = self.judged.predict(self.test.values, self.test.inputs, **self.history)
-        return np.asarray(self.test.values - said)
+        predicted = self.tested.predict(self.test.values, self.test.inputs, **self.history)
+        return np.asarray(self.test.values - predicted)
+
+    @cached_property
+    def others(self) -> dict[str, Runs]:
+        """The runs of other forecasts."""
+        return compared_runs(self.tested, self.past, self.test, self.runs)
 
     @property
-    def tested(self) -> str:
-        """Say what the figures come from."""
-        n, runs = count(len(self.test)), len(self.runs.origins)
-        many = f"{runs} free runs" if runs > 1 else "one free run"
+    def best_other(self) -> tuple[str, float]:
+        """Name and error of the best of the other forecasts."""
+        errors = {name: float(runs.mae.mean()) for name, runs in self.others.items()}
+        return min(errors.items(), key=lambda item: item[1])
+
+    @property
+    def evaluated(self) -> str:
+        """The runs that the metrics come from, in words."""
+        n = len(self.runs.origins)
+        many = f"{n} free runs" if n > 1 else "one free run"
         unseen = "held-out" if self.held_out else "later"
-        return f"{many} of {count(self.horizon)} steps through {n} {unseen} values"
+        return f"{many} of {self.horizon:,} steps through {len(self.test):,} {unseen} values"
 
 
 @dataclass(frozen=True, eq=False)
 class NextValues:
-    """What a model says comes next.
+    """The forecast of the values that follow the series.
 
     Attributes
     ----------
@@ -302,7 +290,7 @@ class NextValues:
     values, lower, upper : array of shape (steps,)
         Forecasts and the ends of their intervals.
     coverage : float
-        Share of the values that the intervals are to hold.
+        Nominal coverage of the intervals.
     times : sequence of str or None
         When these values come, where that is known.
     calendar : Calendar or None
@@ -317,48 +305,44 @@ class NextValues:
     times: Sequence[str] | None = None
     calendar: Calendar | None = None
 
-    def section(self, series: FloatArray) -> Section:
+    def section(self, series: FloatArray) -> html.Section:
         """Return the forecast after the last values of the series, and as a table."""
         steps = np.arange(1, len(self.values) + 1)
-        past = series[-(4 * len(steps) + 50) :]
-        before = np.arange(1 - len(past), 1)
-        ticks = date_ticks(self.calendar, 0, int(before[0]), len(steps))
+        past, ends = series[-(4 * len(steps) + 50) :], np.column_stack([self.lower, self.upper])
+        display = ForecastDisplay(self.values, interval=ends, past=past, coverage=self.coverage)
+        ticks = None
+        if self.calendar is not None:
+            ticks = date_ticks(self.calendar, 0, 1 - len(past), len(steps))
         across = "steps from the last value" if ticks is None else "time"
-        title, heights = f"Forecast of {self.name}", [*past, *self.lower, *self.upper]
-        chart = Chart(title, [*before, *steps], heights, across, self.name, x_names=ticks)
-        chart.band(steps, self.lower, self.upper, "sc").line(before, past)
-        chart.line(steps, self.values, "sc")
-        keys = [("sa line", self.name), ("sc line", "forecast")]
-        keys.append(("sc area", f"{percent(self.coverage, 0)} interval"))
-        words = f"The last {count(len(past))} values and {count(len(steps))} forecasts."
-        names = ["Step", *([] if self.times is None else ["Time"]), "Forecast", "Lower", "Upper"]
-        columns: list[Any] = [steps.tolist()]
-        columns += [] if self.times is None else [list(self.times)]
-        columns += [map(number, ends) for ends in (self.values, self.lower, self.upper)]
-        rows = [list(row) for row in zip(*columns, strict=True)]
-        body = [alone(chart, words, keys), table("The forecast.", names, rows)]
-        return Section("next", "What comes next", "Next", body)
+        marks = list(display.marks().values())
+        chart = Chart(f"Forecast of {self.name}", across, self.name, marks, x_ticks=ticks)
+        caption = f"The last {len(past):,} values and {len(steps):,} forecasts."
+        columns: dict[str, Any] = {"Step": steps.tolist()}
+        columns |= {} if self.times is None else {"Time": self.times}
+        values = {"Forecast": self.values, "Lower": self.lower, "Upper": self.upper}
+        columns |= {name: list(map(number, each)) for name, each in values.items()}
+        rows = [list(row) for row in zip(*columns.values(), strict=True)]
+        body = [
+            html.figure(chart, caption, alone=True),
+            html.table("The forecast.", list(columns), rows),
+        ]
+        return html.Section("next", "What comes next", "Next", None, body)
 
 
-def date_ticks(
-    calendar: Calendar | None, last: int, first: int, end: int
-) -> list[tuple[float, str]] | None:
+def date_ticks(calendar: Calendar, last: int, first: int, end: int) -> Ticks:
     """Return dates on an axis of positions, of which ``last`` is that of the calendar."""
-    if calendar is None:
-        return None
     places = np.unique(np.linspace(first, end, TICKS + 2).round().astype(np.intp)[1:-1])
-    when = calendar.at(places - last)
     unit: Any = "M" if calendar.months else "D"
     if 0 < calendar.step < DAY:
         unit = "m" if abs(end - first) * calendar.step < 3 * DAY else "D"
-    names = [str(name) for name in np.datetime_as_string(when, unit=unit)]
+    names = [str(name) for name in np.datetime_as_string(calendar.at(places - last), unit=unit)]
     if unit == "m":  # few days: the clock matters, and the year does not
         names = [name[5:].replace("T", " ") for name in names]
     return list(zip(places.astype(np.float64).tolist(), names, strict=True))
 
 
 def can_hold_out(model: NARX, n: int) -> bool:
-    """Say whether a series of n values is long enough to be judged by its last fifth."""
+    """Return whether a series of n values is long enough to be tested on its last fifth."""
     return bool(n - n // 5 >= model.lags + model.differencing + 2)
 
 
@@ -369,71 +353,55 @@ def forecast_sections(
     settings: Mapping[str, Any],
     seconds: Mapping[str, float] | None = None,
     following: NextValues | None = None,
-) -> tuple[Forecast, Markup, list[Section]]:
-    """Return what was read, the first sentences and the sections of a forecast's report."""
+) -> tuple[Forecast, html.Markup, list[html.Section]]:
+    """Return the series and its runs, the first sentences and all sections of the page."""
     subject = Forecast.read(model, train, test)
-    others = compared_runs(subject.judged, subject.past, subject.test, subject.runs)
-    figures = _figures(subject, others)
-    learned = _learning(subject)
+    curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
+    advice = None if curve is None else curve.verdict("values", "a longer past")
     made = [
         None if following is None else following.section(np.asarray(read_series(train).values)),
-        figures,
-        _picture(subject),
-        _errors(subject, others),
+        _metrics(subject),
+        _pictures(subject),
+        _errors(subject),
         _intervals(subject),
-        _comparison(subject, others),
+        _comparison(subject),
         _data(subject),
         _lags(subject),
         _tuning(subject),
-        learned[1],
-        _help(subject, others, learned[0]),
-        time_spent(subject.facts, seconds, search_facts(model)),
+        None if curve is None else _learning(subject, curve, advice),
+        _help(subject, advice),
+        time_spent(subject.facts, seconds, tuning_result(model)),
         _reproduce(subject, settings),
     ]
-    lead = _lead(subject, others, learned[0])
-    return subject, lead, noted(made, figures, subject.notes, settings)
+    return subject, _lead(subject, advice), html.with_notes(made, subject.notes, settings)
 
 
-def _mae(runs: Runs) -> FloatArray:
-    return np.asarray(np.abs(runs.errors).mean(axis=1))
-
-
-def _best(others: dict[str, Runs]) -> tuple[str, float]:
-    errors = {name: float(_mae(runs).mean()) for name, runs in others.items()}
-    name = min(errors, key=lambda key: errors[key])
-    return name, errors[name]
-
-
-def _span(low: float, high: float) -> str:
-    return f"{number(low)} to {number(high)}" if np.isfinite(low) else UNKNOWN
-
-
-def _lead(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Markup:
-    mean, low, high = mean_with_interval(_mae(subject.runs))
-    name, other = _best(others)
-    interval = f" (95 % interval {_span(low, high)})" if np.isfinite(low) else ""
-    lags = [f"“{lag}”" for lag in list(subject.facts.get("importance", {}))[:3]]
-    return tag(
+def _lead(subject: Forecast, advice: str | None) -> html.Markup:
+    mae = Measure("mae", "", *mean_with_interval(subject.runs.mae), "runs")
+    name, other = subject.best_other
+    interval = f" (95 % interval {mae.span})" if np.isfinite(mae.low) else ""
+    lags = [quoted(lag) for lag in list(subject.facts.get("importance", {}))[:3]]
+    return html.tag(
         "p",
         "This model forecasts ",
-        tag("strong", f"{count(subject.horizon)} steps"),
+        html.tag("strong", f"{subject.horizon:,} steps"),
         " ahead and is off by ",
-        tag("strong", number(mean)),
-        f" on average{interval} over {subject.tested}, where the best simple rule, {name}, is off "
-        f"by {number(other)}. It leans most on {listing(lags)}. ",
+        html.tag("strong", mae.shown),
+        f" on average{interval} over {subject.evaluated}, where the best other forecast, {name}, "
+        f"is off by {number(other)}. It depends most on {listing(lags)}. ",
         advice or "The series is too short to see whether more of it would help.",
         class_="lead",
     )
 
 
-def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
+def _metrics(subject: Forecast) -> html.Section:
     runs = subject.runs
     variance, ahead = float(np.var(subject.test.values)) or 1.0, f"{subject.horizon} steps ahead"
     rmse = np.sqrt((runs.errors**2).mean(axis=1))
-    figures = [
+    metrics = [
         Measure(key, name, *mean_with_interval(values), "runs", meaning=meaning)
         for key, name, meaning, values in (
-            ("mae", "Mean absolute error", "of all steps of the free runs", _mae(runs)),
+            ("mae", "Mean absolute error", "of all steps of the free runs", runs.mae),
             ("rmse", "Root mean squared error", "large errors count more", rmse),
             ("last_step_mae", "Error of the last step", ahead, np.abs(runs.errors[:, -1])),
             ("bias", "Bias", "mean of true minus forecast; 0 is best", runs.errors.mean(axis=1)),
@@ -445,195 +413,191 @@ def _figures(subject: Forecast, others: dict[str, Runs]) -> Section:
         Measure(key, "", value, np.nan, np.nan, "none")
         for key, value in (("r2", r2), ("one_step_mae", step))
     ]
-    subject.facts["metrics"] = {measure.key: as_fact(measure) for measure in (*figures, *single)}
-    leading = [(measure.name, shown(measure), span(measure)) for measure in figures[:3]]
+    subject.facts["metrics"] = {measure.key: measure.fact for measure in (*metrics, *single)}
+    leading = [(measure.name, measure.shown, measure.span) for measure in metrics[:3]]
     leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
     leading.append(("One step ahead", number(step), "mean absolute error"))
     words = (
-        f"All figures come from {subject.tested}, each from the true values before it, on the "
+        f"All metrics come from {subject.evaluated}, each from the true values before it, on the "
         "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
         "they are a little too narrow."
     )
-    name, other = _best(others)
-    if figures[0].value >= other:
+    name, other = subject.best_other
+    if metrics[0].value >= other:
         subject.notes.append(
-            f"The model is no better than {name}, which is off by {number(other)} on average."
+            f"The model is not better than {name}, which is off by {number(other)} on average."
         )
-    caption = "Figures of the free runs; 95 % intervals by Student's t over the runs."
-    body = [tiles(leading), why(words), figure_table(caption, figures)]
-    return Section("figures", "How good it is", "Figures", body)
+    caption = "Metrics of the free runs; 95 % intervals by Student's t over the runs."
+    body = [html.tiles(leading), html.why(words), metrics_table(caption, metrics)]
+    return html.Section("figures", "How good it is", "Metrics", None, body)
 
 
-def _picture(subject: Forecast) -> Section:
+def _pictures(subject: Forecast) -> html.Section:
     runs, h, n = subject.runs, subject.horizon, len(subject.past)
     before = min(n, SHOWN * h)
-    time = np.arange(n - before, n + h)
-    truth = np.concatenate([subject.past.values[n - before :], runs.truth[0]])
     future = None if subject.test.inputs is None else subject.test.inputs[:h]
-    _, ends = subject.judged.forecast(h, future, True, 0.95, **subject.history)
+    _, ends = subject.tested.forecast(h, future, True, 0.95, **subject.history)
+    display = ForecastDisplay(
+        runs.forecast[0],
+        interval=ends,
+        truth=runs.truth[0],
+        past=subject.past.values[n - before :],
+        coverage=0.95,
+    )
     title = "The first free run and the true values, with its 95 % interval"
-    ticks = date_ticks(subject.calendar, subject.last, int(time[0]), int(time[-1]))
-    axes: dict[str, Any] = {"height": 270, "x_names": ticks}
-    chart = Chart(title, time, [*truth, *ends.ravel()], "time", "value", **axes)
-    chart.band(time[before:], ends[:, 0], ends[:, 1]).rule(x=n - 0.5)
-    chart.line(time, truth, "st", width=1.4).line(time[before:], runs.forecast[0], "sa")
-    legend = [("st line", "what came"), ("sa line", "forecast"), ("sa area", "95 % interval")]
-    drawn = [figure(chart.svg(), f"{title}; the dashed line is where it begins.", legend)]
+    marks = list(display.marks().values())
+    ticks = subject.ticks(n - before, n + h, 1 - n)
+    run = Chart(title, "step" if ticks is None else "time", "value", marks, x_ticks=ticks)
     every = np.concatenate([subject.past.values, subject.test.values])
-    axes["x_names"] = date_ticks(subject.calendar, subject.last, 0, len(every))
-    whole = Chart("The whole series", [0, len(every)], every, "time", "value", **axes)
     thin = np.unique(np.linspace(0, len(every) - 1, 1500).round().astype(int))
-    whole.line(thin, every[thin], "st", width=1.0).rule(x=n - 0.5)
-    drawn.append(figure(whole.svg(), "The whole series; what follows the dashed line was tested."))
+    line = Line(thin, every[thin], "", "text", width=1.0)
+    ticks = subject.ticks(0, len(every))
+    whole = Chart("The whole series", "time", "value", [line, Rule(n - 0.5, None)], x_ticks=ticks)
+    drawn = html.pictures(
+        html.figure(run, f"{title}; the dashed line is where it begins.", height=270),
+        html.figure(whole, "The whole series; it was tested after the dashed line.", height=270),
+    )
     words = "A forecast is fed back as if it were true, step by step, so that errors add up."
-    return Section("forecast", "What it forecasts", "Forecast", [why(words), pictures(*drawn)])
+    return html.Section("forecast", "What it forecasts", "Forecast", words, [drawn])
 
 
-def _errors(subject: Forecast, others: dict[str, Runs]) -> Section:
+def _errors(subject: Forecast) -> html.Section:
     steps = np.arange(1, subject.horizon + 1)
-    curves = {"this model": subject.runs, **others}
+    curves = {"this model": subject.runs, **subject.others}
     means = {name: np.abs(runs.errors).mean(axis=0) for name, runs in curves.items()}
-    top = float(np.quantile(np.concatenate(list(means.values())), 0.98))
-    what = "mean absolute error"
-    chart = Chart(f"{what} by steps ahead", steps, [0, top], "steps ahead", what, y_zero=True)
-    keys = []
-    for (name, mean), colour in zip(means.items(), ("sa", *COLOURS), strict=False):
-        chart.line(steps, mean, colour, width=2.4 if colour == "sa" else 1.4)
-        keys.append((f"{colour} line", name))
-    drawn = [
-        figure(chart.svg(), "Errors by steps ahead, compared with simple rules.", keys),
-        error_histogram(subject.runs.errors.ravel()),
-        _echo(subject),
-    ]
     subject.facts["error_by_step"] = {name: mean.tolist() for name, mean in means.items()}
-    body = [pictures(*drawn)]
-    return Section("errors", "Where it is right and wrong", "Errors", body)
+    lines = [
+        Line(steps, mean, name, i - 1 if i else "main", width=1.4 if i else 2.4)
+        for i, (name, mean) in enumerate(means.items())
+    ]
+    top = 1.04 * float(np.quantile(np.concatenate(list(means.values())), 0.98))
+    what = "mean absolute error"
+    chart = Chart(f"{what} by steps ahead", "steps ahead", what, lines, y_limits=(0.0, top))
+    drawn = html.pictures(
+        html.figure(chart, "Errors by steps ahead, compared with other forecasts."),
+        error_histogram(subject.runs.errors.ravel()),
+        _autocorrelation(subject),
+    )
+    return html.Section("errors", "Where it is right and wrong", "Errors", None, [drawn])
 
 
-def _echo(subject: Forecast) -> Markup:
+def _autocorrelation(subject: Forecast) -> html.Markup:
     """Return the autocorrelation of one-step errors: what is left to learn from the past."""
     e = subject.one_step_errors - subject.one_step_errors.mean()
     n, most = len(e), min(40, len(e) // 3)
     lags = np.arange(1, most + 1)
     r = np.array([float(e[k:] @ e[:-k]) for k in lags]) / (float(e @ e) or 1.0)
     limit = 1.96 / np.sqrt(n)
+    marks: list[Mark] = [
+        Band([0, most + 1], ([-limit] * 2, [limit] * 2), colour="grey"),
+        Rule(None, 0.0),
+        Whiskers(lags, (np.minimum(r, 0.0), np.maximum(r, 0.0)), opacity=1.0, width=2.0),
+    ]
+    size = 1.04 * max(0.3, *np.abs(r))
     title = "Autocorrelation of one-step errors"
-    chart = Chart(title, [0, most + 1], [-0.3, 0.3, *r], "lag", "correlation")
-    chart.band([0, most + 1], [-limit] * 2, [limit] * 2, "s7").rule(y=0.0)
-    for k, value in zip(lags, r, strict=True):
-        chart.line([k, k], [0.0, value], "sa", width=2.0)
+    chart = Chart(title, "lag", "correlation", marks, y_limits=(-size, size))
     outside = int((np.abs(r) > limit).sum())
     if outside > 0.15 * most + 1:
         subject.notes.append(
-            f"One-step errors echo: {outside} of {most} autocorrelations are outside the band of "
-            "chance. More lags, or inputs, may explain them."
+            f"One-step errors are correlated: {outside} of {most} autocorrelations are outside the "
+            "band of chance. More lags, or inputs, may explain them."
         )
     words = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
-    return figure(chart.svg(), words)
+    return html.figure(chart, words)
 
 
-def _intervals(subject: Forecast) -> Section:
+def _intervals(subject: Forecast) -> html.Section:
     rows, facts = [], {}
-    for each in interval_runs(subject.judged, subject.past, subject.test, subject.runs):
+    for each in interval_runs(subject.tested, subject.past, subject.test, subject.runs):
         inside, width = each.inside, float(each.width.mean())
         facts[f"{each.coverage:g}"] = {"coverage": float(inside.mean()), "width": width}
         early, late = np.array_split(inside, 2, axis=1) if inside.shape[1] > 1 else (inside, inside)
-        held = [percent(float(part.mean())) for part in (inside, early, late)]
-        rows.append([percent(each.coverage, 0), *held, number(width)])
+        shares = [percent(part.mean()) for part in (inside, early, late)]
+        rows.append([percent(each.coverage, 0), *shares, number(width)])
     subject.facts["intervals"] = facts
     *_, high = proportion_interval(inside.all(axis=1) if len(inside) == 1 else inside.ravel())
     if high < 0.95:
         subject.notes.append(
-            f"The 95 % intervals held only {percent(float(inside.mean()))} of the values: take "
-            "them as rough."
+            f"The 95 % intervals contain only {percent(inside.mean())} of the values: take them as "
+            "rough."
         )
-    head = ["Promised", "Held", "First half of the steps", "Second half", "Mean width"]
+    head = ["Nominal", "Inside", "First half of the steps", "Second half", "Mean width"]
     caption = f"Share of values inside their intervals, over {len(inside)} free runs."
     words = (
         "Intervals come from simulated runs whose noise is that of similar rows, scaled so that "
-        "they hold on stretches the model has not seen."
+        "their coverage is right on segments the model has not seen."
     )
-    body = [why(words), table(caption, head, rows)]
-    return Section("intervals", "Can its intervals be trusted?", "Intervals", body)
+    body = [html.table(caption, head, rows)]
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
 
 
-def _comparison(subject: Forecast, others: dict[str, Runs]) -> Section:
-    own = _mae(subject.runs)
-    rows = [[tag("strong", "this model"), number(float(own.mean())), ""]]
-    facts: dict[str, dict[str, Any]] = {}
-    for name, runs in others.items():
-        theirs = _mae(runs)
-        gain, low, high = mean_with_interval(theirs - own)
-        word = "worse" if gain >= 0 else "better"
-        ends = sorted([low, high]) if gain >= 0 else sorted([-high, -low])
-        rows.append(
-            [name, number(float(theirs.mean())), f"{number(abs(gain))} {word} ({_span(*ends)})"]
-        )
-        facts[name] = {"mae": float(theirs.mean()), "gain": gain, "low": finite(low)}
+def _comparison(subject: Forecast) -> html.Section:
+    mae, facts = subject.runs.mae, dict[str, dict[str, Any]]()
+    rows: list[list[Any]] = [[html.tag("strong", "this model"), number(mae.mean()), ""]]
+    for name, runs in subject.others.items():
+        gain, low, high = mean_with_interval(runs.mae - mae)
+        rows.append([name, number(runs.mae.mean()), compared_with(gain, low, high, number)])
+        facts[name] = {"mae": float(runs.mae.mean()), "gain": gain, "low": finite(low)}
     subject.facts["comparison"] = facts
     better = [name for name, fact in facts.items() if fact["gain"] < 0]
-    words = (
-        f"Better on average over the same runs: {', '.join(better)}."
-        if better
-        else "This model did better than all of these over the same runs."
-    )
+    words = "This model did better than all of these over the same runs."
+    if better:
+        words = f"Better on average over the same runs: {', '.join(better)}."
     head = ["Forecast", "Mean absolute error", "Compared with this model"]
     caption = "Simple rules and a linear model of the same lags, from the same origins."
-    body = [why(words), table(caption, head, rows)]
-    return Section("comparison", "Compared with other forecasts", "Comparison", body)
+    body = [html.table(caption, head, rows)]
+    return html.Section("comparison", "Compared with other forecasts", "Comparison", words, body)
 
 
-def _data(subject: Forecast) -> Section:
-    y = subject.past.values
+def _data(subject: Forecast) -> html.Section:
+    y, inputs = subject.past.values, subject.past.inputs
     n = len(y)
     season = series.find_season(y) or 1
     slope = float(np.polyfit(np.arange(n), y, 1)[0])
-    echo = float(np.corrcoef(y[1:], y[:-1])[0, 1]) if np.std(y) > 0 else 0.0
+    correlation = float(np.corrcoef(y[1:], y[:-1])[0, 1]) if np.std(y) > 0 else 0.0
     jumps = np.abs(np.diff(y))
-    repeats = int((jumps == 0).sum())
-    equal = percent(repeats / max(n - 1, 1))
-    largest = int(np.argmax(jumps)) + 1
+    repeats, largest = int((jumps == 0).sum()), int(np.argmax(jumps)) + 1
     subject.facts["data"] = {"values": n, "season": season, "slope": slope, "repeats": repeats}
-    rows = [
-        ["Values", count(n)],
-        ["Range", f"{number(y.min())} to {number(y.max())}, mean {number(y.mean())}"],
-        ["Trend", f"{number(slope)} a step, {number(slope * n)} over the series"],
-        ["Season", f"repeats every {season} steps" if season > 1 else "none was found"],
-        ["Correlation with the value before", number(echo)],
-        ["Values equal to the one before", f"{count(repeats)} ({equal})"],
-        ["Largest jump", f"{number(float(jumps.max()))}, at value {count(largest + 1)}"],
-        ["Inputs", "none" if subject.past.inputs is None else count(subject.past.inputs.shape[1])],
-    ]
+    rows = {
+        "Values": f"{n:,}",
+        "Range": f"{number(y.min())} to {number(y.max())}, mean {number(y.mean())}",
+        "Trend": f"{number(slope)} a step, {number(slope * n)} over the series",
+        "Season": f"repeats every {season} steps" if season > 1 else "none was found",
+        "Correlation with the value before": number(correlation),
+        "Values equal to the one before": f"{repeats:,} ({percent(repeats / max(n - 1, 1))})",
+        "Largest jump": f"{number(jumps.max())}, at value {largest + 1:,}",
+        "Inputs": "none" if inputs is None else f"{inputs.shape[1]:,}",
+    }
     if season > subject.model.lags:
         subject.notes.append(
             f"The series repeats every {season} steps, but the model uses {subject.model.lags} "
             f"past values: try lags={season} or more."
         )
-    body = [table("The training series.", ["What", "Value"], rows, class_=None)]
-    return Section("data", "What it learned from", "Data", body)
+    lines = [list(item) for item in rows.items()]
+    body = [html.table("The training series.", ["Property", "Value"], lines, class_=None)]
+    return html.Section("data", "What it learned from", "Data", None, body)
 
 
-def _lags(subject: Forecast) -> Section:
+def _lags(subject: Forecast) -> html.Section:
     some = subject.test.at(slice(0, 60))
-    sampled = {"n_background": 20, "n_permutations": 4, **subject.history}
-    found = subject.judged.explain(some.values, some.inputs, **sampled)
-    sizes = np.abs(found.values).mean(axis=0)
+    options = {"n_background": 20, "n_permutations": 4, **subject.history}
+    explained = subject.tested.explain(some.values, some.inputs, **options)
+    sizes, names = explained.importances, explained.feature_names
     order = np.argsort(-sizes, kind="stable")
-    names = found.feature_names
     subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
-    rows = [(names[i], float(sizes[i]), number(float(sizes[i]))) for i in order[:LAGS]]
+    rows = [(names[i], float(sizes[i]), number(sizes[i])) for i in order[:LAGS]]
     words = (
         f"What every past value and input adds to the one-step prediction of {len(some)} values, "
         "against 20 rows of the past (Shapley values): the mean size. Neighbouring values are "
         "similar, and share what they add."
     )
     rest = len(order) - LAGS
-    caption = "What the prediction is made of." + (f" {rest} more add less." if rest > 0 else "")
-    body = [why(words), bar_table(caption, ["Past value", "", "Adds"], rows)]
-    return Section("columns", "Which past values matter", "Lags", body)
+    caption = "Mean size of what each adds." + (f" {rest} more add less." if rest > 0 else "")
+    body = [html.bar_table(caption, ["Past value", "", "Adds"], rows)]
+    return html.Section("columns", "Which past values matter", "Lags", words, body)
 
 
-def _tuning(subject: Forecast) -> Section | None:
+def _tuning(subject: Forecast) -> html.Section | None:
     results = fitted_attributes(subject.model).get("cv_results_")
     inner: Any = subject.model.estimator_
     subject.facts["parameters"] = {
@@ -648,72 +612,45 @@ def _tuning(subject: Forecast) -> Section | None:
         "rolling-origin": "free runs by models that had seen only what came before",
         "one-step": "cross-validation of one-step errors",
     }[subject.model.validation]
-    tried = len(results["mean_test_score"])
-    body: list[Any] = [why(f"{count(tried)} settings were tried, by {how}.")]
-    if set(KEYS) <= set(results):
-        display = TuningSurfaceDisplay(results)
-        varied = [np.unique(v[np.isfinite(v)]).size > 1 for v in (display.C, display.gamma)]
-        if all(varied):
-            body.append(surface(display))
-    return Section("tuning", "How it was tuned", "Tuning", body)
+    words = f"{len(results['mean_test_score']):,} settings were tried, by {how}."
+    return html.Section("tuning", "How it was tuned", "Tuning", words, [search_figure(results)])
 
 
-def _learning(subject: Forecast) -> tuple[str | None, Section | None]:
-    sizes, errors = series_curve(subject.judged, subject.past, subject.test, subject.horizon)
-    if len(sizes) < 5:
-        return None, None
-    made = np.array([mean_with_interval(line) for line in errors])
-    mean = made[:, 0]
-    low, high = (np.where(np.isfinite(end), end, mean) for end in made.T[1:])
-    subject.facts["learning_curve"] = {"values": sizes.tolist(), "error": mean.tolist()}
-    gain, below, above = mean_with_interval(errors[-3] - errors[-1])
-    step = f"from {count(int(sizes[-3]))} to {count(int(sizes[-1]))} values"
-    if gain > 0 and below > 0:
-        said = f"The error was still falling {step}: a longer past would probably help."
-    elif gain < 0 and above < 0:
-        said = f"The error rose {step}: the past may have been of another kind; try its last part."
-    else:
-        said = f"The error no longer fell clearly {step}: a longer past would hardly help."
-    what = "mean absolute error"
-    low, across = np.maximum(low, 0.0), "values of the past"
-    axes = (f"{what} against {across}", sizes, [*low, *high], across, what)
-    chart = Chart(*axes, x_log=True, height=270)
-    chart.band(sizes, low, high).line(sizes, mean).dots(sizes, mean, size=6.0)
+def _learning(subject: Forecast, curve: LearningCurve, advice: str | None) -> html.Section:
+    facts = {"values": curve.sizes.tolist(), "error": curve.error.tolist()}
+    subject.facts["learning_curve"] = facts
     caption = (
         "Copies of the model, with the same parameters, fitted to the last values of the past and "
         "run through the tested part; the band is a 95 % interval over the runs."
     )
-    return said, Section(
-        "learning", "Would a longer past help?", "Learning", [why(said), alone(chart, caption)]
-    )
+    body = [learning_figure(curve, "values of the past", "mean absolute error", caption)]
+    return html.Section("learning", "Would a longer past help?", "Learning", advice, body)
 
 
-def _help(subject: Forecast, others: dict[str, Runs], advice: str | None) -> Section:
-    lines = []
-    name, other = _best(others)
-    own = float(_mae(subject.runs).mean())
-    if own >= other:
-        lines.append(f"Use {name}, or give the model what it lacks: it is no better here.")
-    season = subject.facts["data"]["season"]
-    if season > subject.model.lags:
-        lines.append(f"More lags: the series repeats every {season} steps (lags={season}).")
-    slope = abs(subject.facts["data"]["slope"]) * len(subject.past)
-    if subject.model.differencing == 0 and slope > float(np.std(subject.past.values)):
-        lines.append("The series has a trend: try differencing=1.")
-    if subject.model.validation == "one-step":
+def _help(subject: Forecast, advice: str | None) -> html.Section:
+    lines, model, facts = [], subject.model, subject.facts["data"]
+    name, other = subject.best_other
+    if float(subject.runs.mae.mean()) >= other:
+        lines.append(f"Use {name}: the model is not better here, or it lacks inputs.")
+    if facts["season"] > model.lags:
         lines.append(
-            'Tune by free runs, validation="free-run": one-step errors choose models that run away.'
+            f"More lags: the series repeats every {facts['season']} steps (lags={facts['season']})."
+        )
+    trend = abs(facts["slope"]) * len(subject.past)
+    if model.differencing == 0 and trend > float(np.std(subject.past.values)):
+        lines.append("The series has a trend: try differencing=1.")
+    if model.validation == "one-step":
+        lines.append(
+            'Tune by free runs, validation="free-run": one-step errors choose models that diverge.'
         )
     if subject.past.inputs is None:
         lines.append(
             "Inputs that are known ahead (a calendar, prices, weather forecasts) can be given as X."
         )
-    if advice is not None:
-        lines.append(advice)
-    return help_section(subject.facts, lines)
+    return help_section(subject.facts, lines + ([] if advice is None else [advice]))
 
 
-def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
+def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> html.Section:
     model = subject.model
     params, defaults = model.get_params(deep=False), NARX().get_params(deep=False)
     given = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
@@ -721,13 +658,13 @@ def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> Section:
     lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(given)}).fit(y{inputs})"
     shown = {k: short(v, 200) for k, v in settings.items() if k not in SPECIAL}
     subject.facts |= {"versions": versions(), "settings": shown}
-    body: list[Any] = [tag("h3", "In Python"), code_block(clean(lines))]
+    body: list[Any] = [html.tag("h3", "In Python"), code_block(clean(lines))]
     if settings.get("command") is not None:
         command = settings["command"]
-        said = command if isinstance(command, str) else " ".join(map(str, command))
-        body += [tag("h3", "On the command line"), code_block(clean(said))]
+        text = command if isinstance(command, str) else " ".join(map(str, command))
+        body += [html.tag("h3", "On the command line"), code_block(clean(text))]
     chosen = {f"{k}_": number(v) for k, v in subject.facts["parameters"].items()}
     every = {k: clean(" ".join(repr(v).split()))[:200] for k, v in params.items()} | chosen
     body.append(listed("Parameters of NARX.", "Parameter", every))
-    body.append(listed("What ran.", "Package", {**versions(), **shown}))
-    return Section("reproduce", "Reproduce", "Reproduce", body)
+    body.append(listed("Versions.", "Package", {**versions(), **shown}))
+    return html.Section("reproduce", "Reproduce", "Reproduce", None, body)

@@ -1,14 +1,11 @@
-"""What a model says about rows it has not seen, and figures of merit of that.
-
-The figures are scikit-learn's, with 95 % intervals; report and command line share them.
-"""
+"""Predictions for rows, and scikit-learn's metrics of them with 95 % intervals."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,9 +24,10 @@ from lssvm.plots.base import (
     class_scores,
     fitted_model,
     has_probabilities,
+    nameless_rows,
 )
-from lssvm.report.markup import UNKNOWN, number, percent, short
-from lssvm.report.subject import SampledRows, classifies, slow_to_calibrate, support_size
+from lssvm.plots.rows import SampledRows, classifies, slow_to_calibrate, support_size
+from lssvm.report.text import UNKNOWN, number, percent, short
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
@@ -37,7 +35,7 @@ INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
 
 @dataclass(frozen=True, eq=False)
 class ClassPredictions:
-    """Classes of rows beside what a classifier says.
+    """True and predicted classes of rows.
 
     Attributes
     ----------
@@ -77,7 +75,7 @@ class ClassPredictions:
 
 @dataclass(frozen=True, eq=False)
 class NumberPredictions:
-    """Targets of rows beside what a regressor says.
+    """True and predicted numbers of rows.
 
     Attributes
     ----------
@@ -175,7 +173,7 @@ def positive_class(classes: AnyArray, y: Any, pos_label: Any = None) -> int:
 
 
 def written_label(label: Any) -> str:
-    """Return a class as people write it: 1, not 1.0."""
+    """Return a class as text: 1, not 1.0."""
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
@@ -188,7 +186,7 @@ def predict_classes(
     *,
     scores: bool = True,
 ) -> ClassPredictions:
-    """Ask a classifier for everything it can say about rows.
+    """Return the classes, probabilities and scores that a classifier predicts for rows.
 
     Parameters
     ----------
@@ -200,32 +198,23 @@ def predict_classes(
         All classes; those of the estimator may be fewer.
     weight : array of shape (n,) or None
     scores : bool, default=True
-        Whether to ask for ``decision_function`` too.
+        Whether to compute ``decision_function`` too.
     """
     labels = class_positions(y, classes, len(y))
     model = fitted_model(estimator)
-    own = np.searchsorted(classes, model.classes_)
+    known = np.searchsorted(classes, model.classes_)
     probability = raw = None
     with nameless_rows():
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
         if has_probabilities(estimator) and not slow_to_calibrate(model):
             with suppress(InvalidInputError):  # nothing to calibrate on
-                said = np.asarray(estimator.predict_proba(given))
                 probability = np.zeros((len(labels), len(classes)))
-                probability[:, own] = said
+                probability[:, known] = estimator.predict_proba(given)
         if scores and isinstance(estimator, WithScores):
             decision = class_scores(estimator.decision_function(given))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
-            raw[:, own] = decision
+            raw[:, known] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
-
-
-@contextmanager
-def nameless_rows() -> Iterator[None]:
-    """Let rows come without the names of their columns."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        yield
 
 
 def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = None) -> FloatArray:
@@ -265,7 +254,7 @@ def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float
 def predict_numbers(
     estimator: Predictor, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
 ) -> NumberPredictions:
-    """Ask a regressor for its predictions of rows."""
+    """Return the numbers that a regressor predicts for rows."""
     with nameless_rows():
         predicted = np.asarray(estimator.predict(given), dtype=np.float64)
     Y = as_columns(y)
@@ -303,14 +292,14 @@ def output_names(names: tuple[str, ...], k: int) -> tuple[str, ...]:
 
 
 def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | NumberPredictions:
-    """Return the predictions of an estimator for rows beside their targets.
+    """Return the predictions of an estimator for rows, with their targets.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.measures import predict_rows
-    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
     >>> model = LSSVC(C=10.0, gamma=1.0).fit(X, y)
     >>> predict_rows(model, SampledRows.read(model, (X, y))).decided.tolist()
@@ -364,21 +353,21 @@ BINS = 10  # groups of a calibration curve
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure with its interval.
+    """A metric with its interval.
 
     Attributes
     ----------
     key : str
         Name for programs.
     name : str
-        Name for people.
+        Name in texts.
     value, low, high : float
     method : str
-        How the interval was found: "Wilson" or "jackknife".
+        How the interval was computed: "Wilson" or "jackknife".
     share : bool
         Whether it is shown as per cent.
     meaning : str
-        What it says, in a few words.
+        Its meaning, in a few words.
     """
 
     key: str
@@ -390,22 +379,27 @@ class Measure:
     share: bool = False
     meaning: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The value, as text."""
+        return percent(self.value) if self.share else number(self.value)
 
-def shown(measure: Measure) -> str:
-    """Return the value of a figure."""
-    return percent(measure.value) if measure.share else number(measure.value)
+    @property
+    def span(self) -> str:
+        """The interval, as text."""
+        write = percent if self.share else number
+        known = math.isfinite(self.low)
+        return f"{write(self.low)} to {write(self.high)}" if known else UNKNOWN
+
+    @property
+    def fact(self) -> dict[str, Any]:
+        """Value, interval and method, in types of JSON."""
+        ends = {"low": finite(self.low), "high": finite(self.high)}
+        return {"value": finite(self.value), **ends, "interval": self.method}
 
 
-def span(measure: Measure) -> str:
-    """Return the interval of a figure."""
-    if not math.isfinite(measure.low):
-        return UNKNOWN
-    say = percent if measure.share else number
-    return f"{say(measure.low)} to {say(measure.high)}"
-
-
-class Figure(NamedTuple):
-    """What a figure is called, what it says, its range, and how it is computed."""
+class Metric(NamedTuple):
+    """Name, meaning, function and range of a metric, and whether it is shown as per cent."""
 
     name: str
     meaning: str
@@ -439,141 +433,112 @@ def proportion_interval(hits: Any, weight: FloatArray | None = None) -> tuple[fl
     >>> [round(value, 3) for value in proportion_interval(np.arange(10) < 8)]
     [0.8, 0.49, 0.943]
     """
-    found = np.asarray(hits, dtype=np.float64)
-    if found.size == 0 or (weight is not None and weight.sum() <= 0):
+    values = np.asarray(hits, dtype=np.float64)
+    if values.size == 0 or (weight is not None and weight.sum() <= 0):
         return math.nan, 0.0, 1.0
-    p = float(np.average(found, weights=weight))
-    n = found.size if weight is None else float(weight.sum() ** 2 / (weight @ weight))
+    p = float(np.average(values, weights=weight))
+    n = values.size if weight is None else float(weight.sum() ** 2 / (weight @ weight))
     scale = 1.0 + Z95**2 / n
     centre = (p + Z95**2 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(max(p * (1 - p) / n + Z95**2 / (4 * n * n), 0.0))
     return p, max(0.0, centre - half), min(1.0, centre + half)
 
 
-def figures(table: Mapping[str, Figure], found: Predictions) -> dict[str, float]:
-    """Return the values of figures by their keys."""
+def metric_values(table: Mapping[str, Metric], predictions: Predictions) -> dict[str, float]:
+    """Return the values of metrics by their keys."""
     # a class without rows, in a sample or at all
     with warnings.catch_warnings(action="ignore"), config_context(skip_parameter_validation=True):
-        return {key: float(figure.compute(found)) for key, figure in table.items()}
+        return {key: float(metric.compute(predictions)) for key, metric in table.items()}
 
 
 def jackknife(
-    table: Mapping[str, Figure], found: Predictions, groups: int = GROUPS[1], seed: int = 0
+    table: Mapping[str, Metric], predictions: Predictions, groups: int = GROUPS[1], seed: int = 0
 ) -> list[Measure]:
-    """Return figures with 95 % intervals by the jackknife over groups of rows.
+    """Return metrics with 95 % intervals by the jackknife over groups of rows.
 
     Parameters
     ----------
-    table : mapping from str to Figure
-    found : ClassPredictions or NumberPredictions
+    table : mapping from str to Metric
+    predictions : ClassPredictions or NumberPredictions
     groups : int, default=20
-        Rows are dealt into so many groups at random, and the figures computed without each.
+        Rows are assigned to so many groups at random, and the metrics computed without each.
     seed : int, default=0
 
     Notes
     -----
     The standard error is the root of (g - 1) / g times the sum of the squared deviations of the g
     values from their mean; the interval is that error times the 97.5 % quantile of Student's t with
-    g - 1 degrees of freedom to each side, cut at the figure's range. g computations of the figures.
+    g - 1 degrees of freedom to each side, cut at the metric's range. g computations of the metrics.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.report.measures import NUMBER_FIGURES, jackknife
+    >>> from lssvm.report.measures import NUMBER_METRICS, jackknife
     >>> from lssvm.report.measures import NumberPredictions
     >>> Y = np.arange(100.0)[:, None]
-    >>> found = NumberPredictions(Y, Y + np.where(Y % 2 == 0, 1.0, 3.0), None, ("y",))
-    >>> mae = jackknife(NUMBER_FIGURES, found)[1]
+    >>> predictions = NumberPredictions(Y, Y + np.where(Y % 2 == 0, 1.0, 3.0), None, ("y",))
+    >>> mae = jackknife(NUMBER_METRICS, predictions)[1]
     >>> mae.key, mae.value, bool(1.6 < mae.low < 2.0 < mae.high < 2.4)
     ('mae', 2.0, True)
     """
-    n, values = len(found), figures(table, found)
+    n, values = len(predictions), metric_values(table, predictions)
     g = min(groups, n)
     group = np.random.default_rng(seed).permutation(n) % g
-    without = [figures(table, found.take(np.flatnonzero(group != j))) for j in range(g)]
+    without = [metric_values(table, predictions.take(np.flatnonzero(group != j))) for j in range(g)]
     measures = []
-    for key, figure in table.items():
+    for key, metric in table.items():
         each = np.array([sample[key] for sample in without])
         free = np.isfinite(each).sum() - 1
         half = math.nan
         if free > 0:
             half = float(t.ppf(0.975, free) * math.sqrt(free * each[np.isfinite(each)].var()))
-        low, high = (min(max(values[key] + s * half, figure.low), figure.high) for s in (-1, 1))
-        how = (low, high, "jackknife", figure.share, figure.meaning)
-        measures.append(Measure(key, figure.name, values[key], *how))
+        low, high = (min(max(values[key] + s * half, metric.low), metric.high) for s in (-1, 1))
+        how = (low, high, "jackknife", metric.share, metric.meaning)
+        measures.append(Measure(key, metric.name, values[key], *how))
     return measures
 
 
 # -- classes ---------------------------------------------------------------------------------------
 
 
-def confusion(found: ClassPredictions) -> FloatArray:
+def confusion(predictions: ClassPredictions) -> FloatArray:
     """Return the weight of rows of every class (row) by predicted class (column)."""
-    each = {"labels": np.arange(len(found.classes)), "sample_weight": found.weight}
-    return np.asarray(metrics.confusion_matrix(found.labels, found.decided, **each), dtype=float)
+    both, weight = (predictions.labels, predictions.decided), predictions.weight
+    labels = np.arange(len(predictions.classes))
+    counts = metrics.confusion_matrix(*both, labels=labels, sample_weight=weight)
+    return np.asarray(counts, dtype=np.float64)
 
 
-def tested_classes(found: ClassPredictions) -> list[int]:
-    """Return the classes that have rows, and rows of other classes to be told from."""
-    classes: list[int] = np.unique(found.labels).tolist()
+def tested_classes(predictions: ClassPredictions) -> list[int]:
+    """Return the classes that have rows, where there are rows of other classes too."""
+    classes: list[int] = np.unique(predictions.labels).tolist()
     return classes if len(classes) > 1 else []
 
 
-def ranked_weights(
-    positive: BoolArray, scores: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of positive and of other rows for every score, the largest first."""
-    order = np.argsort(-scores, kind="stable")
-    sorted_scores = scores[order]
-    starts = np.flatnonzero(np.r_[True, sorted_scores[1:] != sorted_scores[:-1]])
-    mass = np.ones(len(scores)) if weight is None else weight[order]
-    mine = np.where(positive[order], mass, 0.0)
-    return np.add.reduceat(mine, starts), np.add.reduceat(mass - mine, starts)
-
-
-def roc_auc(hits: FloatArray, misses: FloatArray) -> float:
-    """Return the share of pairs of a positive and another row that are ranked rightly.
-
-    Parameters
-    ----------
-    hits, misses : array of shape (s,)
-        As `ranked_weights` returns them; a tie counts one half. That is scikit-learn's
-        ``roc_auc_score``, without its checks, which take a hundred times longer.
-    """
-    below = misses.sum() - np.cumsum(misses) + misses / 2
-    pairs = hits.sum() * misses.sum()
-    return float(hits @ below / pairs) if pairs > 0 else math.nan
-
-
-def average_precision(hits: FloatArray, misses: FloatArray) -> float:
-    """Return the mean precision where positive rows are found, as ``average_precision_score``."""
-    found = np.cumsum(hits)
-    chosen = found + np.cumsum(misses)
-    precision = np.divide(found, chosen, out=np.zeros_like(found), where=chosen > 0)
-    return float(hits @ precision / found[-1]) if found[-1] > 0 else 0.0
-
-
-def _one_against_others(
-    metric: Callable[[FloatArray, FloatArray], float], found: ClassPredictions
-) -> float:
+def _ranked(metric: Callable[..., float]) -> Callable[[ClassPredictions], float]:
     """Return a metric of ranked rows: of the positive class, else the mean over classes."""
-    ranking, classes = found.ranking, tested_classes(found)
-    if ranking is None or not classes:
-        return math.nan
-    weight, columns = found.weight, [found.positive] if len(found.classes) == 2 else classes
-    each = [metric(*ranked_weights(found.labels == c, ranking[:, c], weight)) for c in columns]
-    return float(np.mean(each))
+
+    def compute(predictions: ClassPredictions) -> float:
+        ranking, classes = predictions.ranking, tested_classes(predictions)
+        if ranking is None or not classes:
+            return math.nan
+        columns = [predictions.positive] if len(predictions.classes) == 2 else classes
+        truth = predictions.labels[:, None] == np.array(columns)
+        return float(metric(truth, ranking[:, columns], sample_weight=predictions.weight))
+
+    return compute
 
 
-def _log_loss(found: ClassPredictions) -> float:
-    assert found.probability is not None
-    return float(np.average(log_losses(found.probability, found.labels), weights=found.weight))
+def _log_loss(predictions: ClassPredictions) -> float:
+    assert predictions.probability is not None
+    losses = log_losses(predictions.probability, predictions.labels)
+    return float(np.average(losses, weights=predictions.weight))
 
 
-def _brier(found: ClassPredictions) -> float:
-    q, weight = len(found.classes), found.weight
-    truth = np.eye(q)[found.labels]
-    each = float(metrics.mean_squared_error(truth, found.probability, sample_weight=weight))
+def _brier(predictions: ClassPredictions) -> float:
+    q, weight = len(predictions.classes), predictions.weight
+    truth = np.eye(q)[predictions.labels]
+    each = float(metrics.mean_squared_error(truth, predictions.probability, sample_weight=weight))
     return each if q == 2 else q * each
 
 
@@ -581,18 +546,18 @@ def _decided(metric: Callable[..., float], **options: Any) -> Callable[[ClassPre
     return lambda f: metric(f.labels, f.decided, sample_weight=f.weight, **options)
 
 
-def class_figures(found: ClassPredictions) -> dict[str, Figure]:
-    """Return the figures that these predictions have, the most telling first.
+def class_metrics(predictions: ClassPredictions) -> dict[str, Metric]:
+    """Return the metrics that these predictions have, the most informative first.
 
-    Those of probabilities and of ranked rows are left out where there are none, or where a class
+    Those of probabilities and of ranked rows are omitted where there are none, or where a class
     is not tested against another one.
     """
-    two = len(found.classes) == 2
+    two = len(predictions.classes) == 2
     mean = "" if two else " (mean over classes)"
-    label = f"“{short(found.classes[found.positive], 20)}”" if two else ""
+    label = f"“{short(predictions.classes[predictions.positive], 20)}”" if two else ""
     options: dict[str, Any] = {"average": "macro"}
     if two:
-        options = {"average": "binary", "pos_label": found.positive}
+        options = {"average": "binary", "pos_label": predictions.positive}
     recall, precision, f1 = (
         _decided(metric, zero_division=0.0, **options)
         for metric in (metrics.recall_score, metrics.precision_score, metrics.f1_score)
@@ -602,35 +567,31 @@ def class_figures(found: ClassPredictions) -> dict[str, Figure]:
     of = f" of {label}" if two else ""
     rows = f"rows of {label}" if two else "rows of a class"
     table = {
-        "balanced_accuracy": Figure("Balanced accuracy", words, balanced, share=True),
-        "recall": Figure(f"Recall{mean or of}", f"share of the {rows} found", recall, share=True),
-        "precision": Figure(
+        "balanced_accuracy": Metric("Balanced accuracy", words, balanced, share=True),
+        "recall": Metric(f"Recall{mean or of}", f"share of the {rows} found", recall, share=True),
+        "precision": Metric(
             f"Precision{mean or of}",
             "share of those predicted that are right",
             precision,
             share=True,
         ),
-        "f1": Figure(f"F1{mean or of}", "harmonic mean of precision and recall", f1),
-        "mcc": Figure("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
+        "f1": Metric(f"F1{mean or of}", "harmonic mean of precision and recall", f1),
+        "mcc": Metric("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
-    if found.ranking is not None and tested_classes(found):
+    if predictions.ranking is not None and tested_classes(predictions):
         words = "how well rows are ranked; 0.5 is guessing"
-        table["roc_auc"] = Figure(
-            f"ROC AUC{mean}", words, lambda f: _one_against_others(roc_auc, f)
-        )
-        words = "area under the precision-recall curve"
-        table["average_precision"] = Figure(
-            f"Average precision{mean}", words, lambda f: _one_against_others(average_precision, f)
-        )
-    if found.probability is not None:
+        table["roc_auc"] = Metric(f"ROC AUC{mean}", words, _ranked(metrics.roc_auc_score))
+        words, area = "area under the precision-recall curve", metrics.average_precision_score
+        table["average_precision"] = Metric(f"Average precision{mean}", words, _ranked(area))
+    if predictions.probability is not None:
         words = "of the probabilities; smaller is better"
-        table["log_loss"] = Figure("Log loss", words, _log_loss, high=math.inf)
-        table["brier"] = Figure("Brier score", f"squared error {words}", _brier, high=2.0)
+        table["log_loss"] = Metric("Log loss", words, _log_loss, high=math.inf)
+        table["brier"] = Metric("Brier score", f"squared error {words}", _brier, high=2.0)
     return table
 
 
-def class_measures(found: ClassPredictions) -> list[Measure]:
-    """Return the figures of a classifier with their intervals, the accuracy first.
+def class_measures(predictions: ClassPredictions) -> list[Measure]:
+    """Return the metrics of a classifier with their intervals, the accuracy first.
 
     Examples
     --------
@@ -638,43 +599,51 @@ def class_measures(found: ClassPredictions) -> list[Measure]:
     >>> from lssvm.report.measures import class_measures
     >>> from lssvm.report.measures import ClassPredictions
     >>> labels, decided = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
-    >>> found = ClassPredictions(np.array(["a", "b"]), labels, decided, None, None, None)
-    >>> [(m.key, round(m.value, 3)) for m in class_measures(found)][:2]
+    >>> predictions = ClassPredictions(np.array(["a", "b"]), labels, decided, None, None, None)
+    >>> [(m.key, round(m.value, 3)) for m in class_measures(predictions)][:2]
     [('accuracy', 0.75), ('balanced_accuracy', 0.75)]
     """
-    ends = proportion_interval(found.labels == found.decided, found.weight)
+    ends = proportion_interval(predictions.labels == predictions.decided, predictions.weight)
     first = Measure("accuracy", "Accuracy", *ends, "Wilson", True, "rows that are right")
-    groups = int(np.clip(WORK / (len(found) * len(found.classes)), *GROUPS))
-    many = len(found.classes) > 2 * GROUPS[0]
-    return [first, *jackknife(class_figures(found), found, GROUPS[0] if many else groups)]
+    groups = int(np.clip(WORK / (len(predictions) * len(predictions.classes)), *GROUPS))
+    many = len(predictions.classes) > 2 * GROUPS[0]
+    return [
+        first,
+        *jackknife(class_metrics(predictions), predictions, GROUPS[0] if many else groups),
+    ]
 
 
-def class_table(found: ClassPredictions) -> list[dict[str, Any]]:
+def class_table(predictions: ClassPredictions) -> list[dict[str, Any]]:
     """Return rows, recall (with interval) and precision of every class; None where unknown."""
-    each = np.arange(len(found.classes))
+    each = np.arange(len(predictions.classes))
     precision, _, _, rows = metrics.precision_recall_fscore_support(
-        found.labels, found.decided, labels=each, sample_weight=found.weight, zero_division=np.nan
+        predictions.labels,
+        predictions.decided,
+        labels=each,
+        sample_weight=predictions.weight,
+        zero_division=np.nan,
     )
     table = []
-    for c, name in enumerate(found.classes.tolist()):
-        own = found.take(np.flatnonzero(found.labels == c))
-        recall, low, high = proportion_interval(own.decided == c, own.weight)
+    for c, name in enumerate(predictions.classes.tolist()):
+        rows_of_class = predictions.take(np.flatnonzero(predictions.labels == c))
+        hits, weight = rows_of_class.decided == c, rows_of_class.weight
+        recall, low, high = proportion_interval(hits, weight)
         entry = {"class": name, "rows": float(rows[c]), "precision": finite(float(precision[c]))}
         table.append(entry | {"recall": finite(recall), "recall_interval": (low, high)})
     return table
 
 
-def baseline_accuracy(found: ClassPredictions) -> tuple[float, int]:
+def baseline_accuracy(predictions: ClassPredictions) -> tuple[float, int]:
     """Return how often the most frequent class is right, and which one it is."""
-    shares = np.bincount(found.labels, found.weight, len(found.classes))
+    shares = np.bincount(predictions.labels, predictions.weight, len(predictions.classes))
     return float(shares.max() / shares.sum()), int(shares.argmax())
 
 
-def ranking_curves(found: ClassPredictions, c: int) -> dict[str, Any] | None:
+def ranking_curves(predictions: ClassPredictions, c: int) -> dict[str, Any] | None:
     """Return ROC and precision-recall curve of one class against the others; None without both."""
-    if found.ranking is None or c not in tested_classes(found):
+    if predictions.ranking is None or c not in tested_classes(predictions):
         return None
-    truth, score, weight = found.labels == c, found.ranking[:, c], found.weight
+    truth, score, weight = predictions.labels == c, predictions.ranking[:, c], predictions.weight
     false, true, _ = metrics.roc_curve(truth, score, sample_weight=weight)
     precision, recall, _ = metrics.precision_recall_curve(truth, score, sample_weight=weight)
     area = metrics.average_precision_score(truth, score, sample_weight=weight)
@@ -714,16 +683,16 @@ def _error(metric: Callable[..., float]) -> Callable[[NumberPredictions], float]
 _RMSE, _MAE = _error(metrics.root_mean_squared_error), _error(metrics.mean_absolute_error)
 _R2, _MEDIAN = _error(metrics.r2_score), _error(metrics.median_absolute_error)
 _NEARER, _PERFECT = "half of the rows are closer", "0 is the mean, 1 is perfect"
-NUMBER_FIGURES = {
-    "rmse": Figure("Root mean squared error", "large errors count more", _RMSE, high=math.inf),
-    "mae": Figure("Mean absolute error", "how far off on average", _MAE, high=math.inf),
-    "r2": Figure("Explained variance R²", _PERFECT, _R2, low=-math.inf),
-    "median_absolute_error": Figure("Median absolute error", _NEARER, _MEDIAN, high=math.inf),
+NUMBER_METRICS = {
+    "rmse": Metric("Root mean squared error", "large errors count more", _RMSE, high=math.inf),
+    "mae": Metric("Mean absolute error", "how far off on average", _MAE, high=math.inf),
+    "r2": Metric("Explained variance R²", _PERFECT, _R2, low=-math.inf),
+    "median_absolute_error": Metric("Median absolute error", _NEARER, _MEDIAN, high=math.inf),
 }
 
 
-def number_measures(found: NumberPredictions, j: int) -> list[Measure]:
-    """Return the figures of a regressor for one output.
+def number_measures(predictions: NumberPredictions, j: int) -> list[Measure]:
+    """Return the metrics of a regressor for one output.
 
     Examples
     --------
@@ -731,11 +700,11 @@ def number_measures(found: NumberPredictions, j: int) -> list[Measure]:
     >>> from lssvm.report.measures import number_measures
     >>> from lssvm.report.measures import NumberPredictions
     >>> Y = np.arange(10.0)[:, None]
-    >>> found = NumberPredictions(Y, Y + 1.0, None, ("y",))
-    >>> {m.key: round(m.value, 3) for m in number_measures(found, 0)}
+    >>> predictions = NumberPredictions(Y, Y + 1.0, None, ("y",))
+    >>> {m.key: round(m.value, 3) for m in number_measures(predictions, 0)}
     {'rmse': 1.0, 'mae': 1.0, 'r2': 0.879, 'median_absolute_error': 1.0}
     """
-    return jackknife(NUMBER_FIGURES, found.output(j))
+    return jackknife(NUMBER_METRICS, predictions.output(j))
 
 
 def coverage_measures(intervals: list[Intervals], j: int) -> list[tuple[float, Measure, float]]:

@@ -1,4 +1,4 @@
-"""The sections of figures and errors: summary, classes, scores, costs, numbers, intervals."""
+"""The sections of metrics and errors: summary, classes, scores, costs, numbers, intervals."""
 
 from __future__ import annotations
 
@@ -9,22 +9,9 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.report.charts import N_COLOURS, Chart, alone, figure, pictures
-from lssvm.report.markup import (
-    UNKNOWN,
-    Markup,
-    Section,
-    count,
-    listing,
-    more,
-    number,
-    percent,
-    short,
-    table,
-    tag,
-    tiles,
-    why,
-)
+from lssvm.plots.charts import Bars, Chart, Colour, Line, Mark, Points, Rule, Whiskers
+from lssvm.plots.rows import basis, n_prototypes, parameters_of, support_size, table_record
+from lssvm.report import html
 from lssvm.report.measures import (
     Z95,
     ClassPredictions,
@@ -36,85 +23,77 @@ from lssvm.report.measures import (
     class_table,
     confusion,
     coverage_measures,
-    finite,
     mean_and_error,
     number_measures,
     proportion_interval,
     ranking_curves,
     row_shares,
-    shown,
-    span,
 )
-from lssvm.report.refits import copy_size
-from lssvm.report.subject import (
-    Subject,
-    basis,
-    n_prototypes,
-    parameters_of,
-    support_size,
-    table_record,
-)
+from lssvm.report.refits import Subject, copy_size
+from lssvm.report.text import UNKNOWN, listing, number, percent, quoted, short
 
 FEW = 200  # test rows below which intervals are wide
 TILES = ("accuracy", "balanced_accuracy", "roc_auc", "f1")
+GUIDE: dict[str, Any] = {"colour": "text", "opacity": 0.5, "dashed": True, "width": 1.2}
 
 
-def as_fact(measure: Measure) -> dict[str, Any]:
-    """Return a figure in types that JSON knows."""
-    ends = {"low": finite(measure.low), "high": finite(measure.high)}
-    return {"value": finite(measure.value), **ends, "interval": measure.method}
+def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], html.Section]:
+    """Return the first sentence of the page and the section of metrics."""
+    if subject.classification:
+        first, leading, listed = _classes(subject)
+    else:
+        first, leading, listed = _numbers(subject, intervals)
+    about = html.why(_explained(subject))
+    body = [_tiles(subject, leading) if leading else None, about, listed]
+    return first, html.Section("figures", "How good it is", "Metrics", None, body)
 
 
-def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], Section]:
-    """Return the first sentence of the page and the section of figures."""
-    first, body = _classes(subject) if subject.classification else _numbers(subject, intervals)
-    return first, Section("figures", "How good it is", "Figures", body)
-
-
-def answer(subject: Subject, first: list[Any], advice: str | None) -> Markup:
-    """Return the three sentences at the top: how good, by what, and what would help.
+def lead(subject: Subject, first: list[Any], advice: str | None) -> html.Markup:
+    """Return the sentences at the top: how good, by which columns, and what would help.
 
     Parameters
     ----------
     subject : Subject
-        With the facts that the sections have found.
+        With the facts of all sections.
     first : list
         The first sentence.
     advice : str or None
-        What the learning curve says.
+        The conclusion from the learning curve.
     """
     spans = subject.facts.get("importance_interval", {}).items()
-    names = [f"“{short(name, 30)}”" for name, (low, _) in spans if low > 0][:3]
+    names = [quoted(name, 30) for name, (low, _) in spans if low > 0][:3]
     second = f" It depends most on {listing(names)}." if names else ""
     leaking = list(subject.facts.get("data", {}).get("suspected_leaks", ()))
-    third = advice or "There were too few rows, or none to spare, to see whether more would help."
+    third = advice or "There were too few rows to see whether more rows would help."
     if leaking:
         third = (
-            f"But “{short(leaking[0], 30)}” alone predicts the target, which looks like a leak: "
+            f"But {quoted(leaking[0], 30)} alone predicts the target, which looks like a leak: "
             "check that before anything else."
         )
-    return tag("p", *first, second, " ", third, class_="lead")
+    return html.tag("p", *first, second, " ", third, class_="lead")
 
 
-def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
-    found = subject.classes
-    measures = [m for m in class_measures(found) if np.isfinite(m.value)]
-    accuracy, (baseline, usual) = measures[0], baseline_accuracy(found)
-    name = short(found.classes[usual], 30)
+def _classes(subject: Subject) -> tuple[list[Any], list[Measure], html.Markup]:
+    predictions = subject.classes
+    measures = [m for m in class_measures(predictions) if np.isfinite(m.value)]
+    accuracy, (baseline, usual) = measures[0], baseline_accuracy(predictions)
+    name = quoted(predictions.classes[usual], 30)
     first = [
         "This model predicts the ",
-        tag("strong", f"{len(found.classes)} classes of {short(subject.target, 40)}"),
+        html.tag("strong", f"{len(predictions.classes)} classes of {short(subject.target, 40)}"),
         " and is right for ",
-        tag("strong", shown(accuracy)),
-        f" of {subject.rows_said} (95 % interval {span(accuracy)}); always predicting "
-        f"“{name}”, the most frequent class, is right for {percent(baseline)}.",
+        html.tag("strong", accuracy.shown),
+        f" of {subject.evaluated} (95 % interval {accuracy.span}); always predicting {name}, the "
+        f"most frequent class, is right for {percent(baseline)}.",
     ]
-    better = (found.labels != usual).astype(np.float64) - (found.labels != found.decided)
-    gain, error = mean_and_error(better, found.weight)
+    better = (predictions.labels != usual).astype(np.float64) - (
+        predictions.labels != predictions.decided
+    )
+    gain, error = mean_and_error(better, predictions.weight)
     if gain <= Z95 * error:
         ends = " to ".join(number(100.0 * (gain + side * Z95 * error)) for side in (-1, 1))
         subject.notes.append(
-            f"The accuracy is not clearly higher than that of always predicting “{name}”: the "
+            f"The accuracy is not clearly higher than that of always predicting {name}: the "
             f"difference is {number(100.0 * gain)} points (95 % interval {ends})."
         )
     if baseline > 0.9:
@@ -123,44 +102,50 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Any]]:
             "informative: see the balanced accuracy and the precision-recall curve, and consider "
             'class_weight="balanced".'
         )
-    subject.facts["metrics"] = {m.key: as_fact(m) for m in measures}
+    subject.facts["metrics"] = {m.key: m.fact for m in measures}
     subject.facts["baseline_accuracy"] = baseline
-    leading = [m for m in measures if m.key in TILES]
     caption = (
-        "Figures; 95 % intervals: accuracy by Wilson's score interval, the others by jackknife "
+        "Metrics; 95 % intervals: accuracy by Wilson's score interval, the others by jackknife "
         "over rows."
     )
-    return first, [_tiles(subject, leading), _explained(subject), figure_table(caption, measures)]
+    return first, [m for m in measures if m.key in TILES], metrics_table(caption, measures)
 
 
-def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], list[Any]]:
-    found = subject.numbers
-    k, mean = found.Y.shape[1], partial(np.average, axis=0, weights=found.weight)
-    each = [number_measures(found, j) for j in range(k)]
-    base = mean(np.abs(found.Y - mean(found.Y)))
+def _numbers(
+    subject: Subject, intervals: list[Intervals]
+) -> tuple[list[Any], list[Measure], html.Markup]:
+    predictions = subject.numbers
+    k, mean = predictions.Y.shape[1], partial(np.average, axis=0, weights=predictions.weight)
+    each = [number_measures(predictions, j) for j in range(k)]
+    base = mean(np.abs(predictions.Y - mean(predictions.Y)))
     subject.facts["baseline_mae"] = base.tolist()
     usual = [interval for interval in intervals if interval.coverage == 0.95]
     covered = [[measure for _, measure, _ in coverage_measures(usual, j)] for j in range(k)]
-    facts = [{m.key: as_fact(m) for m in own} for own in each]
-    for own, inside in zip(facts, covered, strict=True):
-        own |= zip(["coverage_95"], map(as_fact, inside), strict=False)
-    r2 = [m for own in each for m in own if m.key == "r2" and np.isfinite(m.value)]
+    facts = [{m.key: m.fact for m in measures} for measures in each]
+    for entry, inside in zip(facts, covered, strict=True):
+        entry |= {f"{m.key}_95": m.fact for m in inside}
+    r2 = [m for measures in each for m in measures if m.key == "r2" and np.isfinite(m.value)]
     average = float(np.mean([m.value for m in r2])) if r2 else np.nan
-    explained = ["explains ", tag("strong", percent(max(average, 0.0))), " of the variance"]
+    explained = ["explains ", html.tag("strong", percent(max(average, 0.0))), " of the variance"]
     if k > 1:
-        numbers = tag("strong", f"{k} numbers at once")
+        numbers = html.tag("strong", f"{k} numbers at once")
         first = ["This model predicts ", numbers, " and on average over them ", *explained]
-        first.append(f" of {subject.rows_said}.")
         subject.facts["metrics"] = {"r2": {"value": average}}
-        subject.facts["outputs"] = dict(zip(found.names, facts, strict=True))
-        return first, [_explained(subject), _outputs(found.names, each)]
+        subject.facts["outputs"] = dict(zip(predictions.names, facts, strict=True))
+        rows = [
+            [short(name, 40), *[[m.shown, html.tag("small", m.span)] for m in measures]]
+            for name, measures in zip(predictions.names, each, strict=True)
+        ]
+        caption = "Metrics of every output; 95 % intervals by jackknife over rows."
+        listed = html.table(caption, ["Output", *[m.name for m in each[0]]], rows)
+        return [*first, f" of {subject.evaluated}."], [], listed
     mae = next(m for m in each[0] if m.key == "mae")
     first = [
         "This model predicts ",
-        tag("strong", short(subject.target, 40)),
+        html.tag("strong", short(subject.target, 40)),
         ", is off by ",
-        tag("strong", shown(mae)),
-        f" on average (95 % interval {span(mae)}) on {subject.rows_said}, and ",
+        html.tag("strong", mae.shown),
+        f" on average (95 % interval {mae.span}) on {subject.evaluated}, and ",
         *explained,
         f"; always predicting the mean is off by {number(base[0])}.",
     ]
@@ -171,75 +156,65 @@ def _numbers(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], l
             "explained variance reaches zero."
         )
     leading = [m for m in (*each[0][:3], *covered[0]) if np.isfinite(m.value)]
-    listed = figure_table("Figures; 95 % intervals: all by jackknife over rows.", each[0])
-    return first, [_tiles(subject, leading), _explained(subject), listed]
+    caption = "Metrics; 95 % intervals by jackknife over rows."
+    return first, leading, metrics_table(caption, each[0])
 
 
-def _tiles(subject: Subject, measures: list[Measure]) -> Markup:
+def _tiles(subject: Subject, measures: list[Measure]) -> html.Markup:
     kept, record = basis(subject.model), table_record(subject.model)
     what = "Support vectors" if kept is None else kept[0].capitalize()
-    size, rows = count(support_size(subject.model)), f"of {count(subject.train.n_rows)} rows"
+    size, rows = f"{support_size(subject.model):,}", f"of {subject.train.n_rows:,} rows"
     if record is not None:
-        what, size = "Configurations", count(len(record.local_members))
-        rows = f"of {count(record.n_tried)} that were tried"
-    return tiles([*((m.name, shown(m), span(m)) for m in measures), (what, size, rows)])
+        what, size = "Configurations", f"{len(record.local_members):,}"
+        rows = f"of {record.n_tried:,} that were tried"
+    return html.tiles([*((m.name, m.shown, m.span) for m in measures), (what, size, rows)])
 
 
-def _explained(subject: Subject) -> Markup:
-    checked, model = len(subject.checked), subject.model
+def _explained(subject: Subject) -> str:
+    """Return how the metrics were computed, and note what limits them."""
+    checked, model, notes = len(subject.checked), subject.model, subject.notes
     if checked < FEW:
-        subject.notes.append(
-            f"There are only {count(checked)} rows to measure on, so the intervals are wide: "
+        notes.append(
+            f"There are only {checked:,} rows to measure on, so the intervals are wide: "
             "smaller differences are not meaningful."
         )
     if subject.test is not None:
         if not subject.test.complete:
-            subject.notes.append(
-                f"The figures come from {count(checked)} test rows drawn at random from "
-                f"{count(subject.test.n_rows)}."
+            notes.append(
+                f"The metrics come from {checked:,} test rows drawn at random from "
+                f"{subject.test.n_rows:,}."
             )
-        return why("All figures are measured on test rows that were not used in the fit.")
-    subject.notes.append(
-        "There were no test rows: all figures are cross-validated on training rows."
-    )
+        return "All metrics are computed on test rows that were not used in the fit."
+    notes.append("There were no test rows: all metrics are cross-validated on training rows.")
     if np.size(parameters_of(model).get("C", 1.0)) > 1:
-        subject.notes.append(
+        notes.append(
             "Every binary problem of the model has its own C; the cross-validated copies have "
             "their median for all, so that the model itself may be better."
         )
     size, whole = copy_size(model), n_prototypes(model)
     if size is not None and whole is not None and size < whole:
-        subject.notes.append(
-            f"The cross-validated copies have {count(size)} prototypes, not {count(whole)}, to "
+        notes.append(
+            f"The cross-validated copies have {size:,} prototypes, not {whole:,}, to "
             "save time: the model itself is better."
         )
     if table_record(model) is not None:
-        subject.notes.append(
+        notes.append(
             "The cross-validated copies have only the configuration of largest weight, to save "
             "time: the model itself is better."
         )
     used = "all" if checked == subject.train.n_rows else "some"
-    return why(
-        f"No test rows were given. Instead, {used} training rows ({count(checked)}) were split "
+    return (
+        f"No test rows were given. Instead, {used} training rows ({checked:,}) were split "
         "into 5 folds, and each fold was predicted by a copy of the model, with the same "
         "parameters, that was fitted to the others. As the parameters were chosen on these rows, "
-        "the figures are slightly too good: use a test set."
+        "the metrics are slightly too good: use a test set."
     )
 
 
-def figure_table(caption: str, measures: list[Measure]) -> Markup:
-    """Return the table of figures with their intervals."""
-    rows = ([[m.name, tag("small", m.meaning)], shown(m), span(m)] for m in measures)
-    return table(caption, ["Figure", "Value", "95 % interval"], rows)
-
-
-def _outputs(names: tuple[str, ...], each: list[list[Measure]]) -> Markup:
-    rows = [
-        [short(name, 40), *[[shown(m), tag("small", span(m))] for m in found]]
-        for name, found in zip(names, each, strict=True)
-    ]
-    head = ["Output", *[m.name for m in each[0]]]
-    return table("Figures of every output; 95 % intervals by jackknife over rows.", head, rows)
+def metrics_table(caption: str, measures: list[Measure]) -> html.Markup:
+    """Return the table of metrics with their intervals."""
+    rows = ([[m.name, html.tag("small", m.meaning)], m.shown, m.span] for m in measures)
+    return html.table(caption, ["Metric", "Value", "95 % interval"], rows)
 
 
 SMALL = 8  # classes from which on the table of confusions is set smaller
@@ -247,28 +222,29 @@ CURVES = 6  # classes whose curves are named; more are drawn thin
 MISTAKES = 8
 
 
-def mistakes(subject: Subject) -> Section:
+def mistakes(subject: Subject) -> html.Section:
     """Return the section of the confusion matrix."""
     counts, names = confusion(subject.classes), [str(label) for label in subject.classes.classes]
     subject.facts |= {"classes": names, "confusion_matrix": counts.tolist()}
-    untested = [f"“{short(names[c], 24)}”" for c in np.flatnonzero(counts.sum(axis=1) == 0)]
+    untested = [quoted(names[c], 24) for c in np.flatnonzero(counts.sum(axis=1) == 0)]
     if untested:
         subject.notes.append(
             f"No test row is of class {', '.join(untested[:8])}"
             f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
             "not tested, and means over classes do not include them."
         )
-    matrix = _matrix(counts, names)
     words = (
         "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
-    tables = [_pairs(counts, names), _by_class(subject)]
-    body = [matrix, pictures(*tables)] if len(names) > SMALL else [pictures(matrix, *tables)]
-    return Section("classes", "Where it is right and wrong", "Mistakes", [why(words), *body])
+    matrix, tables = _matrix(counts, names), [_pairs(counts, names), _by_class(subject)]
+    body = (
+        [matrix, html.pictures(*tables)] if len(names) > SMALL else [html.pictures(matrix, *tables)]
+    )
+    return html.Section("classes", "Where it is right and wrong", "Mistakes", words, body)
 
 
-def _matrix(counts: FloatArray, names: list[str]) -> Markup:
+def _matrix(counts: FloatArray, names: list[str]) -> html.Markup:
     small = len(names) > SMALL
     length = 6 if small else 16
     rows = []
@@ -276,38 +252,41 @@ def _matrix(counts: FloatArray, names: list[str]) -> Markup:
         line: list[Any] = [short(name, length + 8)]
         for j, value in enumerate(counts[i]):
             share, amount = float(value / max(counts[i].sum(), 1e-300)), _amount(value)
-            words: Any = [amount, tag("small", percent(share, 0))]
+            words: Any = [amount, html.tag("small", percent(share, 0))]
             if small:
                 words = amount if value else ""
             title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {amount}"
-            colour = "sa" if i == j else "wrong"
-            line.append(tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
+            colour = "main" if i == j else "wrong"
+            line.append(html.tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
     title = "Confusion matrix: rows of each class by the class that was predicted."
     head = ["true \\ predicted", *[short(name, length) for name in names]]
-    return table(title, head, rows, class_="confusion small" if small else "confusion")
+    return html.table(title, head, rows, class_="confusion small" if small else "confusion")
 
 
 def _amount(value: float) -> str:
-    return count(int(value)) if float(value).is_integer() else number(value)
+    return f"{value:,.0f}" if float(value).is_integer() else number(value)
 
 
-def _pairs(counts: FloatArray, names: list[str]) -> Markup | None:
+def _pairs(counts: FloatArray, names: list[str]) -> html.Markup | None:
     """Return the most frequent mistakes, where there are more than two classes."""
     off = counts - np.diag(np.diag(counts))
-    rows = []
-    for place in np.argsort(-off, axis=None, kind="stable")[:MISTAKES]:
-        i, j = divmod(int(place), len(names))
-        if off[i, j] > 0:
-            mistake = f"{short(names[i], 24)} taken for {short(names[j], 24)}"
-            share = float(off[i, j] / counts[i].sum())
-            rows.append([mistake, _amount(off[i, j]), percent(share)])
-    if len(names) < 3 or not rows:
+    largest = np.argsort(-off, axis=None, kind="stable")[:MISTAKES]
+    pairs = [(i, j) for i, j in np.transpose(np.unravel_index(largest, off.shape)) if off[i, j] > 0]
+    if len(names) < 3 or not pairs:
         return None
-    return table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
+    rows = [
+        [
+            f"{short(names[i], 24)} taken for {short(names[j], 24)}",
+            _amount(off[i, j]),
+            percent(off[i, j] / counts[i].sum()),
+        ]
+        for i, j in pairs
+    ]
+    return html.table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
 
 
-def _by_class(subject: Subject) -> Markup:
+def _by_class(subject: Subject) -> html.Markup:
     rows, facts = [], {}
     for c, entry in enumerate(class_table(subject.classes)):
         name, (low, high) = str(entry.pop("class")), entry["recall_interval"]
@@ -318,72 +297,88 @@ def _by_class(subject: Subject) -> Markup:
             for key in ("recall", "precision", "roc_auc")
         )
         span = f"{percent(low, 0)} to {percent(high, 0)}" if entry["rows"] else UNKNOWN
-        said, size = [percent(recall), tag("small", span)], _amount(entry["rows"])
-        rows.append([short(name, 40), size, said, percent(precision), number(auc)])
+        values = [[percent(recall), html.tag("small", span)], percent(precision), number(auc)]
+        rows.append([short(name, 40), _amount(entry["rows"]), *values])
     subject.facts["per_class"] = facts
-    made = table(
+    caption = (
         "By class: recall is the share of its rows that were found (95 % interval by Wilson), "
         "precision the share of right ones among those predicted as it, AUC the area under the "
-        "ROC curve against the others.",
-        ["Class", "Rows", "Recall", "Precision", "AUC"],
-        rows,
+        "ROC curve against the others."
     )
-    return made if len(rows) <= SMALL else more("By class", made)
+    made = html.table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
+    return made if len(rows) <= SMALL else html.more("By class", made)
 
 
-def rankings(subject: Subject) -> Section | None:
+def rankings(subject: Subject) -> html.Section | None:
     """Return the section of ROC, precision-recall and calibration curves."""
-    drawn = []
-    if subject.classes.ranking is not None:
-        drawn = [*_ranking_pictures(subject.classes), *_probability_pictures(subject)]
-    if not drawn:
+    predictions = subject.classes
+    if predictions.ranking is None:
         return None
+    drawn = [*_ranking_pictures(predictions), *_probability_pictures(subject)]
     words = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
         "that are calibrated agree with observed frequencies."
     )
-    body = [why(words), pictures(*drawn)]
-    return Section("scores", "Scores and probabilities", "Scores", body)
+    body = [html.pictures(*drawn)]
+    return (
+        html.Section("scores", "Scores and probabilities", "Scores", words, body) if drawn else None
+    )
 
 
-def _ranking_pictures(found: ClassPredictions) -> list[Markup]:
-    q = len(found.classes)
-    columns = [found.positive] if q == 2 else list(range(q))
-    curves = {c: made for c in columns if (made := ranking_curves(found, c)) is not None}
+def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
+    """Return a chart of two shares."""
+    ends = (-0.02, 1.02)
+    return Chart(f"{title}: {y} against {x}", x, y, marks, x_limits=ends, y_limits=ends)
+
+
+def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
+    two = len(predictions.classes) == 2
+    columns = [predictions.positive] if two else range(len(predictions.classes))
+    curves = {c: made for c in columns if (made := ranking_curves(predictions, c)) is not None}
     if not curves:
         return []
-    named = len(curves) <= CURVES
-    charts = {
-        "roc": Chart.unit("ROC curve", "false positive rate", "true positive rate", diagonal=True),
-        "precision": Chart.unit("Precision-recall curve", "recall", "precision"),
-    }
-    grid = np.linspace(0, 1, 101)
-    for key, chart in charts.items():
-        for c, made in curves.items():
-            style: dict[str, Any] = {} if named else {"width": 1.0, "opacity": 0.45}
-            chart.line(*_thin(*made[key]), f"s{c % N_COLOURS}" if named else "sa", **style)
-        if not named:
-            steps = [np.interp(grid, *made[key]) for made in curves.values()]
-            chart.line(grid, np.mean(steps, axis=0), "sb", width=2.6)
-    if q == 2:
-        one, label = curves[found.positive], short(found.classes[found.positive], 30)
-        charts["precision"].rule(y=one["share"], title="share of the class")
-        said = [
-            f"ROC curve for “{label}”, area {number(one['auc'])}; the dashed line is guessing.",
-            f"Precision-recall curve for “{label}”, average precision "
+    area = number(np.mean([made["auc"] for made in curves.values()]))
+    roc, precision = (_class_curves(predictions, curves, key) for key in ("roc", "precision"))
+    roc.insert(0, Line([0, 1], [0, 1], **GUIDE))
+    each = "each class against the others"
+    captions = [
+        f"ROC curves, {each}, mean area {area}; the dashed line is guessing.",
+        f"Precision-recall curves, {each}.",
+    ]
+    if two:
+        one, label = (
+            curves[predictions.positive],
+            quoted(predictions.classes[predictions.positive], 30),
+        )
+        precision.append(Rule(None, one["share"]))
+        captions = [
+            f"ROC curve for {label}, area {area}; the dashed line is guessing.",
+            f"Precision-recall curve for {label}, average precision "
             f"{number(one['average_precision'])}; the dashed line is guessing.",
         ]
-        keys = []
-    else:
-        mean = number(float(np.mean([made["auc"] for made in curves.values()])))
-        each = "each class against the others"
-        said = [
-            f"ROC curves, {each}, mean area {mean}; the dashed line is guessing.",
-            f"Precision-recall curves, {each}.",
+    charts = (
+        _shares("ROC curve", "false positive rate", "true positive rate", roc),
+        _shares("Precision-recall curve", "recall", "precision", precision),
+    )
+    return [html.figure(chart, words) for chart, words in zip(charts, captions, strict=True)]
+
+
+def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
+    """Return the curve of every class, or thin ones with their mean where there are many."""
+    if len(curves) <= CURVES:
+        names = [
+            short(predictions.classes[c], 24) if len(predictions.classes) > 2 else ""
+            for c in curves
         ]
-        keys = [(f"s{c % N_COLOURS} line", short(found.classes[c], 24)) for c in curves]
-        keys = keys if named else [("sa line", "each class"), ("sb line", "mean")]
-    return [figure(c.svg(), words, keys) for c, words in zip(charts.values(), said, strict=True)]
+        lines = zip(curves.items(), names, strict=True)
+        return [Line(*_thin(*made[key]), name, c) for (c, made), name in lines]
+    grid = np.linspace(0, 1, 101)
+    mean = np.mean([np.interp(grid, *made[key]) for made in curves.values()], axis=0)
+    thin = [
+        Line(*_thin(*made[key]), "" if i else "each class", opacity=0.45, width=1.0)
+        for i, made in enumerate(curves.values())
+    ]
+    return [*thin, Line(grid, mean, "mean", "text", width=2.6)]
 
 
 def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, FloatArray]:
@@ -396,21 +391,23 @@ def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, Fl
     return x[keep], y[keep]
 
 
-def _probability_pictures(subject: Subject) -> list[Markup]:
-    found = subject.classes
-    if found.probability is None:
+def _probability_pictures(subject: Subject) -> list[html.Markup]:
+    predictions = subject.classes
+    if predictions.probability is None:
         return []
-    two = len(found.classes) == 2
-    if two:
-        c = found.positive
-        p, hit = found.probability[:, c], found.labels == c
-        said = f"probability of “{short(found.classes[c], 20)}”"
-        colours = (f"s{c}", f"s{1 - c}")
-        names = [short(found.classes[k], 24) for k in (c, 1 - c)]
+    colours: list[Colour]
+    if len(predictions.classes) == 2:
+        c = predictions.positive
+        p, hit = predictions.probability[:, c], predictions.labels == c
+        across, by = f"probability of {quoted(predictions.classes[c], 20)}", "by true class"
+        colours, names = [c, 1 - c], [short(predictions.classes[k], 24) for k in (c, 1 - c)]
     else:
-        p, hit = found.probability.max(axis=1), found.probability.argmax(axis=1) == found.labels
-        said = "probability of the predicted class"
-        colours, names = ("sa", "wrong"), ["right", "wrong"]
+        p, hit = (
+            predictions.probability.max(axis=1),
+            predictions.probability.argmax(axis=1) == predictions.labels,
+        )
+        across, by = "probability of the predicted class", "right and wrong"
+        colours, names = ["main", "wrong"], ["right", "wrong"]
     mean, share, sizes = calibration_bins(p, hit)
     error = float(np.average(np.abs(mean - share), weights=sizes))
     subject.facts["calibration_error"] = error
@@ -421,24 +418,26 @@ def _probability_pictures(subject: Subject) -> list[Markup]:
             f"The probabilities are off by {percent(error)} on average: use them to rank rows, not "
             "as frequencies."
         )
-    chart = Chart.unit("Calibration curve", said, "observed frequency", diagonal=True)
-    colour = colours[0] if two else "sa"
-    for m, s, n in zip(mean, share, sizes, strict=True):
-        ends = proportion_interval(np.arange(n) < round(s * n))[1:]
-        chart.line([m, m], ends, colour, width=1.4, opacity=0.6)
-    chart.line(mean, share, colour).dots(mean, share, colour, size=8.0)
+    pairs = zip(share, sizes, strict=True)
+    ends = np.transpose([proportion_interval(np.arange(n) < round(s * n))[1:] for s, n in pairs])
+    marks = [
+        Line([0, 1], [0, 1], **GUIDE),
+        Whiskers(mean, ends, colour=colours[0]),
+        Line(mean, share, colour=colours[0]),
+        Points(mean, share, colour=colours[0], size=8.0),
+    ]
     caption = (
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
         f"dashed line probabilities equal frequencies; the mean gap is {percent(error)}."
     )
     edges, title = np.linspace(0.0, 1.0, 21), "How often each probability was predicted"
-    bars = [np.histogram(p[which], edges)[0] for which in (hit, ~hit)]
-    often = Chart(title, [0, 1], [0, *bars[0], *bars[1]], said, "rows", y_zero=True)
-    for heights, colour in zip(bars, colours, strict=True):
-        often.bars(edges, heights, colour, 0.6)
-    keys = [(f"{colour} square", name) for colour, name in zip(colours, names, strict=True)]
-    words = f"{title}, {'by true class' if two else 'right and wrong'}."
-    return [figure(chart.svg(), caption), figure(often.svg(), words, keys)]
+    bars = [
+        Bars(edges, np.histogram(p[rows], edges)[0], name, colour, 0.6)
+        for rows, name, colour in zip([hit, ~hit], names, colours, strict=True)
+    ]
+    often = Chart(title, across, "rows", bars, y_zero=True)
+    curve = _shares("Calibration curve", across, "observed frequency", marks)
+    return [html.figure(curve, caption), html.figure(often, f"{title}, {by}.")]
 
 
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # cost of a miss over that of a false alarm
@@ -448,7 +447,7 @@ POINTS = 201
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """What happens at every threshold.
+    """The errors at every threshold.
 
     Attributes
     ----------
@@ -457,7 +456,7 @@ class Thresholds:
     false_alarms, misses : arrays of shape (t,)
         Shares of all rows.
     default : (float, float)
-        False alarms and misses of what the model decides itself.
+        False alarms and misses of the decisions of the model.
     positive : float
         Share of the positive class.
     """
@@ -472,9 +471,16 @@ class Thresholds:
         """Return the cost of a row at every threshold: one a false alarm, ``ratio`` a miss."""
         return np.asarray(self.false_alarms + ratio * self.misses)
 
+    def best(self, ratio: float) -> int:
+        """Return the position of the smallest cost: the middle of the first run of equal ones."""
+        cost = self.cost(ratio)
+        equal = np.flatnonzero(cost <= cost.min() + 1e-12)
+        run = equal[: int(np.argmax(np.append(np.diff(equal) > 1, True))) + 1]
+        return int(run[len(run) // 2])
 
-def thresholds(found: ClassPredictions) -> Thresholds | None:
-    """Return what every threshold does; None without scores or with other than two classes.
+
+def thresholds(predictions: ClassPredictions) -> Thresholds | None:
+    """Return the errors at every threshold; None without scores or with other than two classes.
 
     Examples
     --------
@@ -487,214 +493,194 @@ def thresholds(found: ClassPredictions) -> Thresholds | None:
     >>> float(made.cost(1.0).min()), made.default
     (0.25, (0.25, 0.25))
     """
-    p = found.probability if found.probability is not None else found.scores
-    if len(found.classes) != 2 or p is None or len(np.unique(found.labels)) < 2:
+    p = predictions.probability if predictions.probability is not None else predictions.scores
+    if len(predictions.classes) != 2 or p is None or len(np.unique(predictions.labels)) < 2:
         return None
-    score, truth = p[:, found.positive], found.labels == found.positive
-    weight = row_shares(len(truth), found.weight)
-    grid = np.linspace(0.0, 1.0, POINTS)
-    if found.probability is None:
-        grid = np.linspace(float(score.min()), float(score.max()), POINTS)
-    said = score[None, :] > grid[:, None]
-    alarms = (said & ~truth) @ weight
-    misses = (~said & truth) @ weight
-    decided = found.decided == found.positive
-    default = (float((decided & ~truth) @ weight), float((~decided & truth) @ weight))
-    return Thresholds(grid, alarms, misses, default, float(truth @ weight))
+    score, truth = p[:, predictions.positive], predictions.labels == predictions.positive
+    low, high = (0.0, 1.0) if predictions.probability is not None else (score.min(), score.max())
+    grid = np.linspace(low, high, POINTS)
+    weight, decided = (
+        row_shares(len(truth), predictions.weight),
+        predictions.decided == predictions.positive,
+    )
+    predicted = np.vstack([score > grid[:, None], decided])
+    alarms, misses = (predicted & ~truth) @ weight, (~predicted & truth) @ weight
+    default = float(alarms[-1]), float(misses[-1])
+    return Thresholds(grid, alarms[:-1], misses[:-1], default, float(truth @ weight))
 
 
-def costs(subject: Subject) -> Section | None:
+def costs(subject: Subject) -> html.Section | None:
     """Return the section of costs over thresholds; None where there is nothing to choose."""
     made = thresholds(subject.classes)
     if made is None:
         return None
-    positive = subject.classes.positive
-    label, other = (short(subject.classes.classes[c], 24) for c in (positive, 1 - positive))
+    c = subject.classes.positive
+    label, other = (quoted(subject.classes.classes[k], 24) for k in (c, 1 - c))
     what = "probability" if subject.classes.probability is not None else "score"
-    axis = f"threshold on the {what} of “{label}”"
-    title = f"False alarms and misses against the {axis}"
-    heights = [0, *made.false_alarms, *made.misses]
-    shares = Chart(title, made.thresholds, heights, axis, "share of all rows", y_zero=True)
-    shares.line(made.thresholds, made.false_alarms, f"s{1 - positive}")
-    shares.line(made.thresholds, made.misses, f"s{positive}")
-    keys = [
-        (f"s{1 - positive} line", f"false alarms: “{other}” predicted as “{label}”"),
-        (f"s{positive} line", f"misses: “{label}” predicted as “{other}”"),
+    axis, cuts = f"threshold on the {what} of {label}", made.thresholds
+    shares: list[Mark] = [
+        Line(cuts, made.false_alarms, f"false alarms: {other} predicted as {label}", 1 - c),
+        Line(cuts, made.misses, f"misses: {label} predicted as {other}", c),
     ]
-    drawn = [figure(shares.svg(), f"What a {axis} does.", keys), _curves(made, axis)]
+    title = f"False alarms and misses against the {axis}"
+    errors = Chart(title, axis, "share of all rows", shares, y_zero=True)
     rows, facts = [], {}
     for ratio in RATIOS:
-        cost = made.cost(ratio)
-        best = _middle(cost)
-        own = made.default[0] + ratio * made.default[1]
-        recall, precision = _rates(made, best)
+        cost, best = made.cost(ratio), made.best(ratio)
+        default = made.default[0] + ratio * made.default[1]
         facts[f"{ratio:g}"] = {
-            "threshold": float(made.thresholds[best]),
+            "threshold": float(cuts[best]),
             "cost": float(cost[best]),
-            "cost_of_the_model": own,
+            "cost_of_the_model": default,
         }
         trivial = min(1.0 - made.positive, ratio * made.positive)
-        costs_of_100 = [number(100.0 * float(each)) for each in (cost[best], own, trivial)]
-        cut, shares_said = number(float(made.thresholds[best])), map(percent, (recall, precision))
-        rows.append([_ratio(ratio), cut, *costs_of_100, *shares_said])
+        costs_of_100 = [number(100.0 * each) for each in (cost[best], default, trivial)]
+        hits = made.positive - float(made.misses[best])
+        predicted = hits + float(made.false_alarms[best])
+        precision = hits / predicted if predicted > 0 else np.nan
+        recall = percent(hits / made.positive)
+        rows.append([_ratio(ratio), number(cuts[best]), *costs_of_100, recall, percent(precision)])
     subject.facts["costs"] = facts
     head = ["A miss costs", "Threshold", "Cost", "By default", "One class", "Recall", "Precision"]
-    caption = [
-        "Costs of 100 rows in units of a false alarm: at the threshold with the smallest cost, by ",
-        "the decisions of the model, and by always predicting the cheaper class.",
-    ]
+    caption = (
+        "Costs of 100 rows in units of a false alarm: at the threshold with the smallest cost, by "
+        "the decisions of the model, and by always predicting the cheaper class."
+    )
     words = (
-        f"A false alarm predicts “{label}” where “{other}” is true, a miss the reverse. Find "
-        "the row of the table with your cost of a miss; it has the best threshold. Thresholds were "
+        f"A false alarm predicts {label} where {other} is true, a miss the reverse. Find the row "
+        "of the table with your cost of a miss; it has the best threshold. Thresholds were "
         "chosen on the rows that costs are measured on, so these are slightly too good."
     )
-    body: list[Any] = [why(words), pictures(*drawn), table(tag("span", *caption), head, rows)]
-    return Section("costs", "What a threshold costs", "Costs", body)
+    drawn = html.pictures(
+        html.figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis)
+    )
+    body = [drawn, html.table(caption, head, rows)]
+    return html.Section("costs", "What a threshold costs", "Costs", words, body)
 
 
-def _curves(made: Thresholds, axis: str) -> Any:
-    every = np.concatenate([made.cost(ratio) for ratio in DRAWN])
-    title = f"Cost of a row against the {axis}"
-    top = float(min(every.max(), 2.5 * made.cost(1.0).max()))
-    chart = Chart(title, made.thresholds, [0, top], axis, "cost of a row", y_zero=True)
-    keys = []
+def _cost_curves(made: Thresholds, axis: str) -> html.Markup:
+    marks: list[Mark] = []
     for ratio, colour in zip(DRAWN, ("q0", "q2", "q4"), strict=True):
-        cost = made.cost(ratio)
-        best = _middle(cost)
-        chart.line(made.thresholds, cost, colour)
-        chart.dots(made.thresholds[[best]], cost[[best]], colour, size=9.0)
-        keys.append((f"{colour} line", f"a miss costs {_ratio(ratio)}"))
-    return figure(chart.svg(), "Cost of a row; the dots are the smallest ones.", keys)
-
-
-def _middle(cost: FloatArray) -> int:
-    """Return the middle of the first run of smallest costs."""
-    best = np.flatnonzero(cost <= cost.min() + 1e-12)
-    run = best[: int(np.argmax(np.append(np.diff(best) > 1, True))) + 1]
-    return int(run[len(run) // 2])
+        cost, best = made.cost(ratio), made.best(ratio)
+        marks.append(Line(made.thresholds, cost, f"a miss costs {_ratio(ratio)}", colour))
+        marks.append(Points(made.thresholds[best], cost[best], colour=colour, size=9.0))
+    largest = max(float(made.cost(ratio).max()) for ratio in DRAWN)
+    ends = (0.0, 1.04 * min(largest, 2.5 * float(made.cost(1.0).max())))
+    title = f"Cost of a row against the {axis}"
+    chart = Chart(title, axis, "cost of a row", marks, y_limits=ends)
+    return html.figure(chart, "Cost of a row; the points are the smallest ones.")
 
 
 def _ratio(ratio: float) -> str:
-    times = ratio if ratio >= 1 else 1 / ratio
     if ratio == 1:
         return "as much as a false alarm"
-    return f"{times:g} times {'as much' if ratio > 1 else 'less'}"
-
-
-def _rates(made: Thresholds, at: int) -> tuple[float, float]:
-    found = made.positive - float(made.misses[at])
-    said = found + float(made.false_alarms[at])
-    return found / made.positive, found / said if said > 0 else float("nan")
+    return f"{ratio:g} times as much" if ratio > 1 else f"{1 / ratio:g} times less"
 
 
 DOTS = 2000
 OUTPUTS = 6  # outputs that are drawn
 
 
-def errors(subject: Subject) -> Section:
+def errors(subject: Subject) -> html.Section:
     """Return the section of predicted against true values and residuals."""
-    found = subject.numbers
-    n, k = found.Y.shape
+    predictions = subject.numbers
+    n, k = predictions.Y.shape
     rows = np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))
     drawn = []
     for j in range(min(k, OUTPUTS)):
-        y, f = found.Y[rows, j], found.predicted[rows, j]
-        drawn.append(_beside(y, f, found.names[j], k))
+        y, f = predictions.Y[rows, j], predictions.predicted[rows, j]
+        title = "Predicted against true values"
+        title += f" of {short(predictions.names[j], 40)}" if k > 1 else ""
+        low, high = min(y.min(), f.min()), max(y.max(), f.max())
+        edge = 0.03 * (high - low) or 0.5 * (abs(low) or 1.0)
+        ends = (low - edge, high + edge)
+        marks = [Points(y, f, size=5.0, opacity=0.4), Line(ends, ends, **GUIDE)]
+        axes: dict[str, Any] = {"x_limits": ends, "y_limits": ends}
+        drawn.append(html.figure(Chart(title, "true", "predicted", marks, **axes), f"{title}."))
         if k == 1:
-            drawn += [_residuals(y, f), error_histogram(found.Y[:, 0] - found.predicted[:, 0])]
+            drawn += [
+                _residuals(y, f),
+                error_histogram(predictions.Y[:, 0] - predictions.predicted[:, 0]),
+            ]
     words = "Points on the dashed line are predicted exactly."
-    words += f" {count(DOTS)} rows drawn at random are shown." if n > DOTS else ""
+    words += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
     words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
-    body = [why(words), pictures(*drawn)]
-    return Section("errors", "Where it is right and wrong", "Errors", body)
+    return html.Section(
+        "errors", "Where it is right and wrong", "Errors", words, [html.pictures(*drawn)]
+    )
 
 
-def _beside(y: FloatArray, f: FloatArray, name: str, k: int) -> Markup:
-    low, high = min(y.min(), f.min()), max(y.max(), f.max())
-    edge = 0.03 * (high - low) or 0.5 * (abs(low) or 1.0)
-    ends = (low - edge, high + edge)
-    label = f"Predicted against true values{f' of {short(name, 40)}' if k > 1 else ''}"
-    chart = Chart(label, y, f, "true", "predicted", x_limits=ends, y_limits=ends)
-    chart.dots(y, f, size=5.0, opacity=0.4)
-    chart.line(ends, ends, "st", dashed=True, width=1.3, opacity=0.7)
-    return figure(chart.svg(), f"{label}.")
-
-
-def _residuals(y: FloatArray, f: FloatArray) -> Markup:
-    chart = Chart("Errors against predicted values", f, y - f, "predicted", "true minus predicted")
-    chart.dots(f, y - f, size=5.0, opacity=0.4).rule(y=0.0)
-    edges, key = np.unique(np.quantile(f, np.linspace(0, 1, 9))), []
+def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
+    marks: list[Mark] = [Points(f, y - f, size=5.0, opacity=0.4), Rule(None, 0.0)]
+    edges = np.unique(np.quantile(f, np.linspace(0, 1, 9)))
     if len(edges) > 3 and len(f) >= 80:
         which = np.clip(np.searchsorted(edges, f, side="right") - 1, 0, len(edges) - 2)
-        groups = [np.flatnonzero(which == g) for g in np.unique(which)]
+        groups = [which == g for g in np.unique(which)]
         x, middle = ([float(np.median(v[g])) for g in groups] for v in (f, y - f))
-        chart.line(x, middle, "sb", width=2.6)
-        key = [("sb line", "median of an eighth of the rows")]
-    words = "Errors against predictions: a bend would be something still to learn."
-    return figure(chart.svg(), words, key)
+        marks.append(Line(x, middle, "median of an eighth of the rows", "text", width=2.6))
+    title = "Errors against predicted values"
+    chart = Chart(title, "predicted", "true minus predicted", marks)
+    return html.figure(
+        chart, "Errors against predictions: a bend would be something still to learn."
+    )
 
 
-def error_histogram(error: FloatArray) -> Markup:
-    """Return how errors are distributed, beside the normal curve of the same spread."""
+def error_histogram(error: FloatArray) -> html.Markup:
+    """Return how errors are distributed, compared with the normal curve of the same spread."""
     low, high = np.quantile(error, [0.005, 0.995])
     if not high > low:
         low, high = float(error.min()) - 0.5, float(error.max()) + 0.5
     bins = int(np.clip(np.sqrt(len(error)), 8, 30))
     counts, edges = np.histogram(np.clip(error, low, high), bins, (low, high))
-    title, across = "How errors are distributed", "true minus predicted"
-    chart = Chart(title, edges, [0, *counts], across, "rows", y_zero=True)
-    chart.bars(edges, counts)
+    marks: list[Mark] = [Bars(edges, counts, "errors")]
     deviation = float(error.std())
     if deviation > 0:
         x = np.linspace(low, high, 80)
         density = np.exp(-0.5 * ((x - error.mean()) / deviation) ** 2)
         density *= len(error) * (edges[1] - edges[0]) / (deviation * np.sqrt(2 * np.pi))
-        chart.line(x, density, "sb", width=1.8)
-    caption = f"{title} (median {number(float(np.median(error)))})."
+        marks.append(Line(x, density, "normal of the same spread", "text", width=1.8))
+    title = "How errors are distributed"
+    caption = f"{title} (median {number(np.median(error))})."
     if error.min() < low or error.max() > high:
         caption += " The outermost bars also hold what lies beyond them."
-    keys = [("sa square", "errors"), ("sb line", "normal of the same spread")]
-    return figure(chart.svg(), caption, keys)
+    return html.figure(Chart(title, "true minus predicted", "rows", marks, y_zero=True), caption)
 
 
-def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
+def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | None:
     """Return the section of prediction intervals."""
     if not intervals:
         return None
     names = subject.numbers.names
-    k = len(names)
-    title = "Share of rows inside the intervals against the nominal coverage"
-    axes: dict[str, Any] = {
-        "x_limits": (0.45, 1.02),
-        "y_limits": (0.3, 1.02),
-        "x_names": [(c, percent(c, 0)) for c in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)],
-        "y_names": [(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
-    }
-    chart = Chart(title, [0, 1], [0, 1], "promised", "inside", **axes)
-    chart.line([0.45, 1.0], [0.45, 1.0], "st", dashed=True, width=1.2, opacity=0.5)
-    rows, keys = [], []
-    for j in range(k):
-        colour = "sa" if k == 1 else f"s{j % N_COLOURS}"
-        name = "" if k == 1 else short(names[j], 24)
-        found = coverage_measures(intervals, j)
-        for promised, measure, width in found:
-            if j < OUTPUTS:
-                ends = [measure.low, measure.high]
-                chart.line([promised] * 2, ends, colour, width=1.4, opacity=0.6)
-            label = f"{name} {percent(promised, 0)}".strip()
-            rows.append([label, shown(measure), span(measure), number(width)])
-            if promised == 0.95 and not measure.low <= 0.95 <= measure.high:
+    rows = []
+    marks: list[Mark] = [Line([0.45, 1.0], [0.45, 1.0], **GUIDE)]
+    for j, full in enumerate(names):
+        one = len(names) == 1
+        colour, name = ("main", "") if one else (j, short(full, 24))
+        covered = coverage_measures(intervals, j)
+        for nominal, measure, width in covered:
+            label = f"{name} {percent(nominal, 0)}".strip()
+            rows.append([label, measure.shown, measure.span, number(width)])
+            if nominal == 0.95 and not measure.low <= 0.95 <= measure.high:
                 subject.notes.append(
-                    f"The 95 % intervals{name and ' of '}{name} hold {shown(measure)} of the rows, "
+                    f"The 95 % intervals{name and ' of '}{name} hold {measure.shown} of the rows, "
                     f"{'less' if measure.high < 0.95 else 'more'} than nominal: the test rows may "
                     "differ from the training rows."
                 )
-        x, y = [f[0] for f in found], [f[1].value for f in found]
         if j < OUTPUTS:
-            chart.line(x, y, colour).dots(x, y, colour, size=8.0)
-            keys.append((f"s{j} line", name))
+            x, y = [f[0] for f in covered], [f[1].value for f in covered]
+            ends = np.transpose([(f[1].low, f[1].high) for f in covered])
+            marks += [Whiskers(x, ends, colour=colour), Line(x, y, name, colour)]
+            marks.append(Points(x, y, colour=colour, size=8.0))
+    axes: dict[str, Any] = {
+        "x_limits": (0.45, 1.02),
+        "y_limits": (0.3, 1.02),
+        "x_ticks": [(c, percent(c, 0)) for c in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)],
+        "y_ticks": [(c, percent(c, 0)) for c in (0.4, 0.6, 0.8, 1.0)],
+    }
+    title = "Share of rows inside the intervals against the nominal coverage"
+    chart = Chart(title, "nominal", "inside", marks, **axes)
     caption = (
-        f"Coverage on {count(len(intervals[0].Y))} rows with 95 % intervals (Wilson): on the "
+        f"Coverage on {len(intervals[0].Y):,} rows with 95 % intervals (Wilson): on the "
         "dashed line the coverage is nominal."
     )
     words = (
@@ -702,6 +688,6 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> Section | None:
         "of new rows; narrower is better at the same coverage."
     )
     head = ["Nominal", "Inside", "95 % interval", "Mean width"]
-    listed = table("Coverage and width of the prediction intervals.", head, rows)
-    body = [why(words), alone(chart, caption, keys if k > 1 else []), listed]
-    return Section("intervals", "Can its intervals be trusted?", "Intervals", body)
+    listed = html.table("Coverage and width of the prediction intervals.", head, rows)
+    body = [html.figure(chart, caption, alone=True), listed]
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -23,7 +23,19 @@ from lssvm.plots.base import (
     fitted_model,
     require,
 )
+from lssvm.plots.rows import (
+    MANY,
+    SampledRows,
+    basis,
+    classifies,
+    is_precomputed,
+    is_table,
+    n_prototypes,
+    n_systems,
+    parameters_of,
+)
 from lssvm.report.measures import (
+    Z95,
     ClassPredictions,
     Intervals,
     NumberPredictions,
@@ -36,18 +48,6 @@ from lssvm.report.measures import (
     predict_rows,
     row_losses,
 )
-from lssvm.report.subject import (
-    MANY,
-    SampledRows,
-    Subject,
-    basis,
-    classifies,
-    is_precomputed,
-    is_table,
-    n_prototypes,
-    n_systems,
-    parameters_of,
-)
 from lssvm.tuning.search import Search
 
 FOLDS = 5
@@ -58,6 +58,78 @@ COPY_WORK = 1e9  # systems times prototypes cubed of a copy, about a second
 CURVE_TEST = 1000  # rows that a point of the learning curve is measured on
 SIZES = 6  # points of a learning curve
 SMALLEST = 10  # rows of its first point, at least
+
+
+@dataclass(eq=False)
+class Subject:
+    """A fitted model with the rows a report looks at.
+
+    Attributes
+    ----------
+    estimator : Predictor
+        As given: a model of lssvm, or a pipeline that ends in one.
+    model : Predictor
+        The model itself.
+    train : SampledRows
+    test : SampledRows or None
+    predictions : ClassPredictions or NumberPredictions
+        Of the test rows, or out of fold.
+    checked : SampledRows
+        The rows of ``predictions``.
+    notes : list of str
+        What a reader should know; sections add to it.
+    facts : dict
+        What `lssvm.report.write_report` returns; sections add to it.
+    """
+
+    estimator: Predictor
+    model: Predictor
+    train: SampledRows
+    test: SampledRows | None
+    predictions: ClassPredictions | NumberPredictions
+    checked: SampledRows
+    notes: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def classification(self) -> bool:
+        """Whether the model predicts classes."""
+        return classifies(self.model)
+
+    @property
+    def classes(self) -> ClassPredictions:
+        """The predictions of a classifier."""
+        return cast(ClassPredictions, self.predictions)
+
+    @property
+    def numbers(self) -> NumberPredictions:
+        """The predictions of a regressor."""
+        return cast(NumberPredictions, self.predictions)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether rows are features, not kernel values."""
+        return not is_precomputed(self.model)
+
+    @property
+    def target(self) -> str:
+        """What is predicted."""
+        names = self.train.target
+        return (" and ".join(names) if len(names) <= 2 else f"{len(names)} targets") or "the target"
+
+    @property
+    def names(self) -> Any:
+        """Names of the classes or of the outputs."""
+        return self.classes.classes if self.classification else self.numbers.names
+
+    @property
+    def evaluated(self) -> str:
+        """The rows that the metrics come from, in words."""
+        rows = f"{len(self.checked):,} rows"
+        if self.test is None:
+            return f"{rows}, each predicted by a copy of the model that had not seen it"
+        drawn = "" if self.test.complete else f" drawn from {self.test.n_rows:,}"
+        return f"{rows}{drawn} that the model had not seen"
 
 
 def copy_size(model: Estimator) -> int | None:
@@ -146,7 +218,7 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
     copy = tuned_copy(estimator, len(rows), calibrate=calibrate)
     prefix = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
     options = {} if rows.weight is None else {f"{prefix}sample_weight": rows.weight}
-    # what there is to say was said when the model was fitted
+    # warnings were shown when the model was fitted
     with warnings.catch_warnings(action="ignore"):
         return copy.fit(rows.features(estimator), rows.y, **options)
 
@@ -178,11 +250,11 @@ def out_of_fold(
     >>> import numpy as np
     >>> from lssvm import LSSVR
     >>> from lssvm.report.refits import out_of_fold
-    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.plots.rows import SampledRows
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> model = LSSVR(100.0, gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> found, _ = out_of_fold(model, SampledRows.read(model, (X, np.sin(X[:, 0]))))
-    >>> bool(np.abs(found.Y - found.predicted).max() < 0.1)
+    >>> predictions, _ = out_of_fold(model, SampledRows.read(model, (X, np.sin(X[:, 0]))))
+    >>> bool(np.abs(predictions.Y - predictions.predicted).max() < 0.1)
     True
     """
     some = rows.some(FOLD_ROWS)
@@ -234,16 +306,16 @@ def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = N
 
 
 def _positive(
-    found: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
+    predictions: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
 ) -> ClassPredictions | NumberPredictions:
     """Return predictions with their positive class."""
-    if isinstance(found, ClassPredictions):
-        return replace(found, positive=positive_class(found.classes, rows.y, pos_label))
+    if isinstance(predictions, ClassPredictions):
+        return replace(predictions, positive=positive_class(predictions.classes, rows.y, pos_label))
     if pos_label is not None:
         raise InvalidInputError(
             f"pos_label={pos_label!r} is for classes, but numbers are predicted."
         )
-    return found
+    return predictions
 
 
 def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
@@ -258,6 +330,9 @@ def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Interval
     return model_intervals(fitted_model(copy), X, left)
 
 
+SMALL = 0.1  # part of the loss that a gain has to be below to be none
+
+
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
     """Error against the number of training rows.
@@ -268,28 +343,63 @@ class LearningCurve:
     error, spread : arrays of shape (s,)
         Share of wrong rows, or root of the mean squared error over the target's deviation; its
         standard error.
-    gain, gain_spread : float
-        Fall of the mean loss of a row over the last two steps, and its standard error: the same
-        rows are measured at every size, so that it is much smaller than those of the errors.
+    gain : (float, float)
+        Ends of the fall of the mean loss over the last two steps: the same rows are measured at
+        every size, so that this interval is much narrower than those of the errors.
     loss : float
-        Mean loss of a row at the last size.
+        Mean loss at the last size.
     n_test : int
         Rows it was measured on.
     held_out : bool
         Whether these were held out of the training rows.
     ends_in_model : bool
         Whether the last point is the model itself, not a copy.
+    factor : float or array
+        Half the width of the band, in standard errors.
     """
 
     sizes: IntArray
     error: FloatArray
     spread: FloatArray
-    gain: float
-    gain_spread: float
+    gain: tuple[float, float]
     loss: float
     n_test: int
     held_out: bool
     ends_in_model: bool = False
+    factor: float = Z95
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the band."""
+        half = self.factor * self.spread
+        return np.maximum(self.error - half, 0.0), self.error + half
+
+    def verdict(self, unit: str = "rows", longer: str = "more rows") -> str:
+        """Return what the end of the curve means.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm.report.refits import LearningCurve
+        >>> sizes, error = np.array([10, 20, 40, 80, 160]), np.array([0.5, 0.4, 0.3, 0.2, 0.1])
+        >>> LearningCurve(sizes, error, 0.01 * error, (0.1, 0.3), 0.1, 100, False).verdict()
+        'The error was still falling from 40 to 160 rows: more rows would probably help.'
+        """
+        step = f"from {self.sizes[-3]:,} to {self.sizes[-1]:,} {unit}"
+        low, high = self.gain
+        if low > 0:
+            return f"The error was still falling {step}: {longer} would probably help."
+        if high < 0:
+            return (
+                f"The error rose {step}: the parameters suit fewer {unit}, or the {unit} differ "
+                f"from each other. Tune again before looking for {longer}."
+            )
+        if high <= SMALL * self.loss:
+            return f"The error no longer fell {step}: {longer} of the same kind would hardly help."
+        return (
+            f"The error changed {step} by less than its uncertainty: these {unit} do not show "
+            f"whether {longer} would help."
+        )
 
 
 def learning_curve(
@@ -312,7 +422,7 @@ def learning_curve(
     Notes
     -----
     Six nested parts of at most 4,000 rows, from a 32nd on; the last point is the model itself where
-    ``test`` is given and it is no stack, whose copies are other models. The fits together cost
+    ``test`` is given and it is not a stack, whose copies are other models. The fits together cost
     about as much as one or two of the largest.
     """
     model = fitted_model(estimator)
@@ -346,6 +456,6 @@ def learning_curve(
     if not classifies(estimator):
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
-    gain = mean_and_error(losses[-3] - losses[-1], checked.weight)
-    held = test is None
-    return LearningCurve(np.array(counts), mean, spread, *gain, last, len(checked), held, whole)
+    gain, error = mean_and_error(losses[-3] - losses[-1], checked.weight)
+    ends, held = (gain - 2.0 * error, gain + 2.0 * error), test is None
+    return LearningCurve(np.array(counts), mean, spread, ends, last, len(checked), held, whole)

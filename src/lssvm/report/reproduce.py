@@ -1,4 +1,4 @@
-"""The section for those who want the same model again: settings, versions, columns, commands."""
+"""The section that reproduces a model: settings, versions, columns, commands."""
 
 from __future__ import annotations
 
@@ -22,26 +22,11 @@ from lssvm.data import CsvOptions, Scan
 from lssvm.data.scanning import SplitReader
 from lssvm.io.files import schema_hash
 from lssvm.plots.base import Estimator
-from lssvm.report.markup import (
-    Markup,
-    Section,
-    bar_table,
-    clean,
-    duration,
-    more,
-    number,
-    table,
-    tag,
-)
-from lssvm.report.subject import (
-    SampledRows,
-    SearchFacts,
-    Subject,
-    innermost_reader,
-    is_table,
-    parameters_of,
-    preparation_of,
-)
+from lssvm.plots.rows import SampledRows, innermost_reader, is_table, parameters_of, preparation_of
+from lssvm.report import html
+from lssvm.report.refits import Subject
+from lssvm.report.text import clean, duration, number
+from lssvm.tuning.search import TuningResult
 
 SPECIAL = ("command", "python", "warnings", "notes")
 WIDTH = 60  # letters of a line of code that fit a narrow page
@@ -61,7 +46,7 @@ def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) 
     >>> import numpy as np
     >>> from lssvm import LSSVC
     >>> from lssvm.report.reproduce import schema_digest
-    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.eye(2), np.array([0, 1])
     >>> model = LSSVC(gamma=1.0).fit(X, y)
     >>> len(schema_digest(model, SampledRows.read(model, (X, y)), [0, 1]))
@@ -90,7 +75,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> Section:
+def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> html.Section:
     """Return the section of settings, versions, columns and commands.
 
     Parameters
@@ -98,7 +83,7 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     subject : Subject
     data, test : Scan or (X, y)
         The training rows, and those that were tested (or None), as given.
-    settings : mapping or None
+    settings : mapping
         See `lssvm.report.write_report`.
     """
     model = subject.model
@@ -108,34 +93,34 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     defaults = type(model)().get_params(deep=False)
     given = {k: v for k, v in params.items() if _differs(v, defaults[k])}
     shown = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
+    code = python_lines(subject, data, test, settings)
     subject.facts |= {
         "versions": versions(),
         "schema_sha256": digest,
         "settings": shown,
         "parameters_given": {k: _text(v) for k, v in given.items()},
+        "python": code,
     }
-    code = python_lines(subject, data, test, settings)
-    subject.facts["python"] = code
-    body: list[Any] = [tag("h3", "In Python"), code_block(code)]
+    body: list[Any] = [html.tag("h3", "In Python"), code_block(code)]
     command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
-        body += [tag("h3", "On the command line"), code_block(command)]
+        body += [html.tag("h3", "On the command line"), code_block(command)]
         subject.facts["command"] = command
-    body += [tag("h3", "Chosen parameters"), _chosen(subject)]
+    body += [html.tag("h3", "Chosen parameters"), _chosen(subject)]
     if shown:
         body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
-    ran = versions() | {"SHA-256 of the schema": digest}
     title = f"All parameters of {type(model).__name__}."
-    body.append(more("All parameters", listed(title, "Parameter", every)))
-    body.append(more("Versions", listed("What ran.", "Package", ran)))
-    return Section("reproduce", "Reproduce", "Reproduce", body)
+    body.append(html.more("All parameters", listed(title, "Parameter", every)))
+    used = versions() | {"SHA-256 of the schema": digest}
+    body.append(html.more("Versions", listed("Versions.", "Package", used)))
+    return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
 
 
 def time_spent(
-    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: SearchFacts | None
-) -> Section | None:
-    """Return the section of the time, and note it; None where nobody took it."""
+    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: TuningResult | None
+) -> html.Section | None:
+    """Return the section of the time, and note it; None where it was not measured."""
     stages = {str(name): float(value) for name, value in (seconds or {}).items()}
     if not stages and search is not None and search.seconds > 0:
         stages = {"search for C and gamma": search.seconds}
@@ -144,19 +129,19 @@ def time_spent(
     facts["seconds"] = stages
     rows = [(name, spent, duration(spent)) for name, spent in stages.items()]
     whole = f"Time spent, {duration(sum(stages.values()))} in all."
-    body = [bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]
-    return Section("time", "Time spent", "Time", body)
+    body = [html.bar_table(whole if len(rows) > 1 else "By stage.", ["Stage", "", "Time"], rows)]
+    return html.Section("time", "Time spent", "Time", None, body)
 
 
-def listed(caption: str, what: str, values: Mapping[str, str]) -> Markup:
+def listed(caption: str, what: str, values: Mapping[str, str]) -> html.Markup:
     """Return a table of names and values."""
-    rows = [[name, tag("code", value)] for name, value in values.items()]
-    return table(caption, [what, "Value"], rows, class_=None)
+    rows = [[name, html.tag("code", value)] for name, value in values.items()]
+    return html.table(caption, [what, "Value"], rows, class_=None)
 
 
-def code_block(text: str) -> Markup:
+def code_block(text: str) -> html.Markup:
     """Return lines of code."""
-    return tag("pre", tag("code", text), tabindex="0")
+    return html.tag("pre", html.tag("code", text), tabindex="0")
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -289,16 +274,16 @@ def command_line(subject: Subject, data: Any, given: dict[str, Any], command: An
     return clean(shlex.join(words))
 
 
-def _chosen(subject: Subject) -> Markup:
+def _chosen(subject: Subject) -> html.Markup:
     rows = []
     for name, value in parameters_of(subject.model).items():
-        said = value if isinstance(value, str) else _text(value)
+        text = value if isinstance(value, str) else _text(value)
         if np.ndim(value) > 0:
-            said = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
-        rows.append([f"{name}_", tag("code", said), MEANINGS[name]])
+            text = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
+        rows.append([f"{name}_", html.tag("code", text), MEANINGS[name]])
     if is_table(subject.model):
-        return tag("pre", tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
+        return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))
-    rows.append(["kernel", tag("code", kernel), "similarity of rows"])
+    rows.append(["kernel", html.tag("code", kernel), "similarity of rows"])
     title = f"What {type(subject.model).__name__} ended with."
-    return table(title, ["Parameter", "Value", "What it is"], rows, class_=None)
+    return html.table(title, ["Parameter", "Value", "What it is"], rows, class_=None)

@@ -1,4 +1,4 @@
-"""Pictures of what a fit is made of: prototypes, support values and features."""
+"""Displays of curves and bars: entropy, support values, sparsity, relevance, forecasts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import (
-    COLOURS,
-    MARKERS,
-    Display,
-    Estimator,
-    finite_vector,
-    line_style,
-    require,
-    support_magnitudes,
-)
+from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, require, support_magnitudes
+from lssvm.plots.charts import Band, Chart, Line, Mark, Rule, Star
 from lssvm.reductions import SparsityPath
 
 
@@ -137,14 +129,13 @@ class EntropyTraceDisplay(Display):
         -------
         EntropyTraceDisplay
         """
-        ax = self.open(ax, (6.0, 4.0))
-        swaps = self.trace.size - 1
         trials = "" if self.n_trials is None else f" in {self.n_trials:,} trials"
-        label = f"{self.name}: {swaps:,} exchanges{trials}"
-        self.line_ = self.one_more_line(np.arange(self.trace.size), self.trace, label)
-        self.name_axes("exchanges of a prototype", "quadratic Renyi entropy (nats)")
-        ax.set_xlim(left=0, auto=True)  # auto: the next trace may need more room
-        self.legend_ = ax.legend(loc="lower right", frameon=False)
+        label = f"{self.name}: {self.trace.size - 1:,} exchanges{trials}"
+        line = Line(np.arange(self.trace.size), self.trace, label)
+        axes = "exchanges of a prototype", "quadratic Renyi entropy (nats)"
+        (self.line_,) = self.draw(Chart("Entropy trace", *axes, [line]), ax)
+        self.ax_.set_xlim(left=0, auto=True)  # auto: the next trace may need more room
+        self.legend_ = self.ax_.legend(loc="lower right", frameon=False)
         return self
 
 
@@ -251,16 +242,15 @@ class SupportSpectrumDisplay(Display):
         -------
         SupportSpectrumDisplay
         """
-        ax = self.open(ax, (6.0, 4.0))
         scale = float(self.values[0]) if relative and self.values[0] > 0 else 1.0
-        ranks, label = np.arange(1, self.values.size + 1), f"{self.name}: "
-        label += f"{np.count_nonzero(self.values)} support vectors"
-        self.line_ = self.one_more_line(ranks, self.values / scale, label)
+        label = f"{self.name}: {np.count_nonzero(self.values)} support vectors"
+        line = Line(np.arange(1, self.values.size + 1), self.values / scale, label)
         shown = r"$|\alpha|$ / largest $|\alpha|$" if relative else r"support value $|\alpha|$"
-        self.name_axes("rank of the support vector", shown)
-        ax.set_xlim(left=0, auto=True)  # auto: the next spectrum may need more room
-        ax.set_ylim(bottom=0, auto=True)
-        self.legend_ = ax.legend(loc="upper right", frameon=False)
+        chart = Chart("Support values", "rank of the support vector", shown, [line])
+        (self.line_,) = self.draw(chart, ax)
+        self.ax_.set_xlim(left=0, auto=True)  # auto: the next spectrum may need more room
+        self.ax_.set_ylim(bottom=0, auto=True)
+        self.legend_ = self.ax_.legend(loc="upper right", frameon=False)
         return self
 
 
@@ -364,6 +354,23 @@ class SparsityDisplay(Display):
             path = path[output]
         return cls(path, name=name or type(last).__name__).plot(ax)
 
+    def chart(self) -> Chart:
+        """Return the chart: the legend explains its marks where the model has no name."""
+        path = self.path
+        low, high = path.mean - path.std_error, path.mean + path.std_error
+        labels, chosen = ("", ""), f"{self.name}: {path.chosen} of {path.sizes[-1]} chosen"
+        if not self.name:
+            labels, chosen = ("mean", "one standard error"), f"{path.chosen} support vectors"
+        at = float(path.mean[path.sizes == path.chosen][0])
+        marks = [
+            Rule(None, path.limit),
+            Band(path.sizes, (low, high), labels[1]),
+            Line(path.sizes, path.mean, labels[0]),
+            Star(float(path.chosen), at, chosen),
+        ]
+        title = "Cross-validated squared error against the number of support vectors"
+        return Chart(title, "support vectors", "cross-validated squared error", marks, x_log=True)
+
     def plot(self, ax: Any = None) -> Self:
         """Draw the path.
 
@@ -376,25 +383,8 @@ class SparsityDisplay(Display):
         -------
         SparsityDisplay
         """
-        ax = self.open(ax, (6.0, 4.0))
-        drawn = len(ax.collections)  # paths that are there already
-        path, style = self.path, line_style(drawn)
-        colour = style["color"]
-        (self.line_,) = ax.plot(path.sizes, path.mean, linewidth=1.8, **style)
-        ends = path.mean - path.std_error, path.mean + path.std_error
-        self.band_ = ax.fill_between(path.sizes, *ends, color=colour, alpha=0.18, linewidth=0)
-        mark = {"marker": MARKERS[drawn % len(MARKERS)], "markersize": 9, "linestyle": "none"}
-        (self.chosen_,) = ax.plot(
-            [path.chosen],
-            path.mean[path.sizes == path.chosen],
-            color=colour,
-            markeredgecolor="black",
-            label=f"{self.name}: {path.chosen} of {path.sizes[-1]} chosen",
-            **mark,
-        )
-        ax.set_xscale("log")
-        self.name_axes("support vectors", "cross-validated squared error")
-        self.legend_ = ax.legend(loc="upper right", frameon=False)
+        _, self.band_, self.line_, self.chosen_ = self.draw(self.chart(), ax)
+        self.legend_ = self.ax_.legend(loc="upper right", frameon=False)
         return self
 
 
@@ -496,6 +486,13 @@ class RelevanceDisplay(Display):
             names = getattr(last, "feature_names_in_", getattr(X, "columns", None))
         return cls(last.feature_relevance_, names, limit=limit).plot(ax)
 
+    def rows(self) -> list[tuple[str, float]]:
+        """Return names and shares from large to small; those beyond the limit are added up."""
+        largest, rest = np.split(self.order, [self.limit])
+        rows = [(self.names[i], float(self.shares[i])) for i in largest]
+        others = [(f"{len(rest)} others", float(self.shares[rest].sum()))]
+        return rows + others * bool(len(rest))
+
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
 
@@ -508,18 +505,191 @@ class RelevanceDisplay(Display):
         -------
         RelevanceDisplay
         """
-        shown, rest = np.split(self.order, [self.limit])
-        values, labels = self.shares[shown].tolist(), [self.names[i] for i in shown]
-        if len(rest):
-            values.append(float(self.shares[rest].sum()))
-            labels.append(f"{len(rest)} others")
+        labels, values = zip(*self.rows(), strict=True)
         ax = self.open(ax, (6.0, 0.8 + 0.28 * len(values)))
         places = np.arange(len(values))
         self.bars_ = ax.barh(places, values, height=0.7, color=COLOURS[0])
-        if len(rest):
+        if len(self.order) > self.limit:
             self.bars_[-1].set(facecolor="white", edgecolor=COLOURS[0], hatch="//")
         ax.set_yticks(places, labels)
         ax.invert_yaxis()
         ax.set_xlim(left=0.0)
         ax.set_xlabel("relevance (share of the feature in the mean exponent of the kernel)")
+        return self
+
+
+class ForecastDisplay(Display):
+    """A free-run forecast as in [Suykens2002, Fig. 3.6]: truth solid, forecast dashed.
+
+    Parameters
+    ----------
+    forecast : array-like of shape (steps,)
+        Forecast values.
+    interval : array-like of shape (steps, 2) or None, default=None
+        Lower and upper ends, drawn as a band.
+    truth : array-like of shape (t,) or None, default=None
+        What really followed, from the first step on; any number of values.
+    past : array-like of shape (p,) or None, default=None
+        Values before the first step.
+    coverage : float or None, default=None
+        Nominal coverage of the interval, for the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    forecast_line_ : matplotlib.lines.Line2D
+    truth_line_, past_line_ : matplotlib.lines.Line2D or None
+    band_ : matplotlib.collections.PolyCollection or None
+    legend_ : matplotlib.legend.Legend
+
+    See Also
+    --------
+    lssvm.NARX : Makes the forecast.
+
+    Notes
+    -----
+    Time and memory are those of drawing the values. Steps are counted from 1, the last value of the
+    past is step 0. The figure of the book has neither past nor band.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from lssvm import LSSVR, NARX
+    >>> from lssvm.plots import ForecastDisplay
+    >>> y = np.sin(0.3 * np.arange(120))
+    >>> model = NARX(LSSVR(100.0), lags=4).fit(y[:100])
+    >>> display = ForecastDisplay.from_estimator(model, y=y[100:], past=y[80:100])
+    >>> [text.get_text() for text in display.legend_.get_texts()]
+    ['past', 'truth', 'forecast', '95 % interval']
+    """
+
+    def __init__(
+        self,
+        forecast: ArrayLike,
+        *,
+        interval: ArrayLike | None = None,
+        truth: ArrayLike | None = None,
+        past: ArrayLike | None = None,
+        coverage: float | None = None,
+    ) -> None:
+        needed = "a vector of finite numbers"
+        self.forecast = finite_vector("forecast", forecast, needed)
+        self.truth = None if truth is None else finite_vector("truth", truth, needed)
+        self.past = None if past is None else finite_vector("past", past, needed)
+        self.interval: FloatArray | None = None
+        if interval is not None:
+            self.interval = np.asarray(interval, dtype=np.float64)
+            if self.interval.shape != (len(self.forecast), 2):
+                raise InvalidInputError(
+                    f"interval has shape {self.interval.shape} for a forecast of "
+                    f"{len(self.forecast)} steps: give lower and upper ends, shape (steps, 2)."
+                )
+        self.coverage = coverage
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Estimator,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        ax: Any = None,
+        steps: int | None = None,
+        past: ArrayLike | None = None,
+        coverage: float | None = 0.95,
+        history: Any = None,
+        X_history: Any = None,
+    ) -> Self:
+        """Forecast and draw.
+
+        Parameters
+        ----------
+        model : NARX
+            A fitted model; one that was trained on several series needs a ``history``.
+        X : array-like of shape (steps, d) or None, default=None
+            Inputs of the times that are forecast.
+        y : array-like of shape (t,) or None, default=None
+            What really followed.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
+        steps : int or None, default=None
+            How many values are forecast; None: as many as X or y has.
+        past : array-like of shape (p,) or None, default=None
+            Values before the first step that are to be drawn.
+        coverage : float or None, default=0.95
+            Coverage of the band; None: no band.
+        history, X_history : array-like or None, default=None
+            The series that is continued, in place of the training series; see `NARX.forecast`.
+
+        Returns
+        -------
+        ForecastDisplay
+        """
+        last = cls.fitted(model)
+        require(last, ("forecast",), "a picture of a forecast")
+        if steps is None:
+            known = X if X is not None else y
+            if known is None:
+                raise InvalidInputError(
+                    "How far to forecast? Give steps=, or X or y of the future."
+                )
+            steps = len(known)  # type: ignore[arg-type]
+        given = {"history": history, "X_history": X_history}
+        interval = None
+        if coverage is None:
+            values = last.forecast(steps, X, **given)
+        else:
+            values, interval = last.forecast(steps, X, True, coverage, **given)
+        if np.ndim(values) != 1:
+            raise InvalidInputError(
+                f"The model was trained on {len(values)} series: give the history of the one that "
+                "is to be drawn."
+            )
+        values, interval = np.asarray(values), None if interval is None else np.asarray(interval)
+        return cls(values, interval=interval, truth=y, past=past, coverage=coverage).plot(ax)
+
+    def marks(self) -> dict[str, Mark]:
+        """Return what is drawn, by its name; the last value of the past is at step 0."""
+        steps = np.arange(1, len(self.forecast) + 1)
+        marks: dict[str, Mark] = {}
+        joint: FloatArray = np.empty(0)  # the last past value, so that lines have no gap
+        if self.past is not None:
+            joint, times = self.past[-1:], np.arange(1 - len(self.past), 1)
+            marks["past"] = Line(times, self.past, "past", "grey", width=1.6)
+            marks["begin"] = Rule(0.5, None)
+        if self.truth is not None:
+            times = np.arange(1 - len(joint), len(self.truth) + 1)
+            line = np.concatenate([joint, self.truth])
+            marks["truth"] = Line(times, line, "truth", "text", width=1.6)
+        marks["forecast"] = Line(steps, self.forecast, "forecast", "wrong", dashed=True)
+        if self.interval is not None:
+            nominal = "" if self.coverage is None else f"{100 * self.coverage:g} % "
+            marks["interval"] = Band(steps, self.interval.T, f"{nominal}interval", "wrong")
+        return marks
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the forecast.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        ForecastDisplay
+        """
+        marks = self.marks()
+        artists = self.draw(
+            Chart("Forecast", "step", "value", list(marks.values())), ax, (8.0, 4.0)
+        )
+        drawn = dict(zip(marks, artists, strict=True))
+        self.forecast_line_, self.band_ = drawn["forecast"], drawn.get("interval")
+        self.past_line_, self.truth_line_ = drawn.get("past"), drawn.get("truth")
+        self.ax_.margins(x=0.01)
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 4}
+        self.legend_ = self.ax_.legend(frameon=False, **place)
         return self

@@ -1,10 +1,10 @@
-"""What a report is about: a fitted estimator, its rows and its predictions."""
+"""What a fitted model consists of, and the rows that it takes."""
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,8 @@ from lssvm.data.raw import RawBlock, Schema, TextColumn, plain_features
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import Fit
-from lssvm.plots.base import (
-    Estimator,
-    Predictor,
-    behind_steps,
-    fitted_attributes,
-    fitted_model,
-)
+from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, fitted_model
 from lssvm.reductions import SparsityPath
-from lssvm.report.markup import count
-from lssvm.tuning.search import TuningResult
-
-if TYPE_CHECKING:
-    from lssvm.report.measures import ClassPredictions, NumberPredictions
 
 MANY = 64  # pairs of classes
 PATH_WORK = 2e10  # operations of a sparsity path that are not too many
@@ -135,45 +124,6 @@ def slow_to_calibrate(model: Estimator) -> bool:
     return n_systems(model) > MANY and "tuning_result_" not in fitted_attributes(model)
 
 
-@dataclass(frozen=True)
-class SearchFacts:
-    """What a search for parameters has left.
-
-    Attributes
-    ----------
-    results : dict or list of dict
-        ``cv_results_``; a list where binary problems were tuned one by one.
-    evaluations : int
-    seconds : float
-    best_score : float
-    interrupted : bool
-    """
-
-    results: Any
-    evaluations: int
-    seconds: float
-    best_score: float
-    interrupted: bool
-
-
-def search_facts(model: Estimator) -> SearchFacts | None:
-    """Return the record of a search; None where nothing was searched."""
-    fitted = fitted_attributes(model)
-    results = fitted.get("cv_results_")
-    if results is None:
-        return None
-    record = fitted.get("tuning_result_")
-    one = record if isinstance(record, TuningResult) else None
-    tried = len(results) if isinstance(results, list) else len(results["mean_test_score"])
-    return SearchFacts(
-        results,
-        int(fitted.get("n_evaluations_", tried)),
-        0.0 if one is None else float(one.seconds),
-        float(fitted.get("best_score_", np.nan)),
-        one is not None and bool(one.interrupted),
-    )
-
-
 def sparsity_path(model: Estimator) -> SparsityPath | None:
     """Return error against support vectors, where the model has it or finds it quickly."""
     if not isinstance(model, FixedSizeLSSVC | FixedSizeLSSVR):
@@ -216,7 +166,7 @@ class SampledRows:
     --------
     >>> import numpy as np
     >>> from lssvm import LSSVC
-    >>> from lssvm.report.subject import SampledRows
+    >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
     >>> rows = SampledRows.read(LSSVC(gamma=1.0).fit(X, y), (X, y))
     >>> rows.n_rows, rows.schema.names, rows.take([2]).y.tolist()
@@ -339,16 +289,16 @@ class SampledRows:
         """Return the columns by their names, in the order of the schema."""
         numbers = dict(zip(self.schema.numbers, self.block.numbers.T, strict=True))
         texts = dict(zip(self.schema.texts, self.block.texts, strict=True))
-        found: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
-        return {name: found[name] for name in self.schema.names}
+        both: dict[str, FloatArray | TextColumn] = {**numbers, **texts}
+        return {name: both[name] for name in self.schema.names}
 
     def values(self) -> dict[str, AnyArray]:
-        """Return the columns by their names, strings as they are."""
+        """Return the columns by their names, strings unchanged."""
         columns = self.columns().items()
         return {name: c.texts if isinstance(c, TextColumn) else c for name, c in columns}
 
     def codes(self) -> FloatArray:
-        """Return all columns as numbers, strings by their position; only to tell rows apart."""
+        """Return all columns as numbers, strings by their position; only to distinguish rows."""
         return np.column_stack([self.block.numbers, *map(as_numbers, self.block.texts)])
 
     def keys(self) -> NDArray[np.uint64]:
@@ -403,71 +353,3 @@ def innermost_reader(data: Scan) -> Any:
     while isinstance(reader, SplitReader):
         reader = reader.reader
     return reader
-
-
-@dataclass(eq=False)
-class Subject:
-    """A fitted model with the rows a report looks at.
-
-    Attributes
-    ----------
-    estimator : Predictor
-        As given: a model of lssvm, or a pipeline that ends in one.
-    model : Predictor
-        The model itself.
-    train : SampledRows
-    test : SampledRows or None
-    predictions : ClassPredictions or NumberPredictions
-        Of the test rows, or out of fold.
-    checked : SampledRows
-        The rows of ``predictions``.
-    notes : list of str
-        What a reader should know; sections add to it.
-    facts : dict
-        What `lssvm.report.write_report` returns; sections add to it.
-    """
-
-    estimator: Predictor
-    model: Predictor
-    train: SampledRows
-    test: SampledRows | None
-    predictions: ClassPredictions | NumberPredictions
-    checked: SampledRows
-    notes: list[str] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def classification(self) -> bool:
-        """Whether the model predicts classes."""
-        return classifies(self.model)
-
-    @property
-    def classes(self) -> ClassPredictions:
-        """The predictions of a classifier."""
-        return cast("ClassPredictions", self.predictions)
-
-    @property
-    def numbers(self) -> NumberPredictions:
-        """The predictions of a regressor."""
-        return cast("NumberPredictions", self.predictions)
-
-    @property
-    def has_features(self) -> bool:
-        """Whether rows are features, not kernel values."""
-        return not is_precomputed(self.model)
-
-    @property
-    def target(self) -> str:
-        """What is predicted."""
-        names = self.train.target
-        return (" and ".join(names) if len(names) <= 2 else f"{len(names)} targets") or "the target"
-
-    @property
-    def rows_said(self) -> str:
-        """Say how many rows the figures come from."""
-        n = count(len(self.checked))
-        if self.test is None:
-            return f"{n} rows, each predicted by a copy of the model that had not seen it"
-        if self.test.complete:
-            return f"{n} rows that the model had not seen"
-        return f"{n} rows drawn from {count(self.test.n_rows)} that the model had not seen"
