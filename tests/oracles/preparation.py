@@ -73,3 +73,44 @@ def out_of_fold_encoding(levels, y, weight, fold, smoothing):
         )
         encoded.append(table.get(levels[i], 0.0))
     return np.array(encoded)
+
+
+def mixed_model(features, columns, y, ratios, ridge):
+    """Return the effects of the levels of every column: Henderson's equations, dense.
+
+    One dict from levels to effects for each column; the variance of the noise is ratios[j] times
+    that of the effects of column j. Also the sum of squares of y less that of the fitted values
+    times y.
+    """
+    n = len(y)
+    names = [(j, level) for j, column in enumerate(columns) for level in sorted(set(column))]
+    indicators = np.array([[columns[j][i] == level for j, level in names] for i in range(n)])
+    design = np.column_stack([np.ones(n), features, indicators.astype(float)])
+    d = np.shape(features)[1]
+    penalty = np.concatenate([[0.0], np.full(d, ridge * n), [ratios[j] for j, _ in names]])
+    solution = np.linalg.solve(design.T @ design + np.diag(penalty), design.T @ y)
+    effects = [{} for _ in columns]
+    for (j, level), value in zip(names, solution[1 + d :], strict=True):
+        effects[j][level] = value
+    return effects, float(y @ (y - design @ solution))
+
+
+def mixed_effects(features, columns, y, *, first, steps, limits, ridge):
+    """Return the scaled effects of levels, with variances by restricted maximum likelihood."""
+    n = len(y)
+    counts = [{level: column.count(level) for level in column} for column in columns]
+    ratios = [first] * len(columns)
+    for _ in range(steps):
+        effects, squares = mixed_model(features, columns, y, ratios, ridge)
+        for j, of_column in enumerate(effects):
+            freedom = sum(c / (c + ratios[j]) for c in counts[j].values())
+            variance = sum(u**2 for u in of_column.values()) / freedom
+            ratios[j] = min(max(squares / n / variance, limits[0]), limits[1])
+    scaled = []
+    for effects, column in zip(
+        mixed_model(features, columns, y, ratios, ridge)[0], columns, strict=True
+    ):
+        spread = np.sqrt(np.mean([effects[level] ** 2 for level in column]))
+        scale = max(spread, 0.1 * np.std(y))
+        scaled.append({level: value / scale for level, value in effects.items()})
+    return scaled

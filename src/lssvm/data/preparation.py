@@ -21,6 +21,7 @@ from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates, read_text
+from lssvm.data.effects import MOST_COLUMNS, MOST_FEATURES, MOST_TARGETS, learn_effects
 from lssvm.data.encodings import (
     CYCLES,
     HALF,
@@ -150,7 +151,8 @@ class PreparedTable:
     def encoded_by_target(self) -> list[str]:
         """The columns that are encoded by the target, for rows of the fit out of fold."""
         pairs = ((c.name, c.encoding.suffixes) for c in self.columns if c.encoding is not None)
-        return [name for name, suffixes in pairs if any(":target" in one for one in suffixes)]
+        starts = (":target", ":effect")
+        return [n for n, suffixes in pairs if any(s.startswith(starts) for s in suffixes)]
 
     @property
     def guesses(self) -> dict[str, str]:
@@ -565,6 +567,7 @@ class PreparationSettings:
     numbers: str | Mapping[str, str] = "standardised"
     rare: float = 5
     max_levels: int = 50
+    effects: int | None = 8
     category_scale: float = 1.0
     smoothing: float | None = None
     target: str = "auto"
@@ -673,7 +676,8 @@ def learn(
         j for j, column in enumerate(columns) if column.kind == "category" and column.done == ""
     ]
     encoded: dict[int, FloatArray] = {}
-    if many:
+    with_effects = _columns_with_effects(columns, inside, settings) if y is not None else []
+    if many or with_effects:
         targets = read_targets(y, n, settings.target, w > 0)
         kept = [j for j, column in enumerate(columns) if column.done != DROPPED]
         fold = _folds([table.columns[j] for j in kept], w, y, targets, groups, settings)
@@ -686,6 +690,8 @@ def learn(
             columns[j], encoded[j] = _encode_by_target(
                 columns[j], table.columns[j], w, targets, settings, fold
             )
+        if set(with_effects) - set(many) and 0 < len(targets.suffixes) <= MOST_TARGETS:
+            _add_effects(columns, encoded, with_effects, table, w, targets, fold)
     if all(column.encoding is None for column in columns):
         reasons = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:10])
         raise InvalidInputError(
@@ -767,6 +773,60 @@ def _encode_by_target(
     held = out_of_fold(counts, weight, targets, settings.smoothing, fold)
     done = f"encoded by the target, {_features(encoding.width)}"
     return replace(plan, encoding=encoding, done=done), held
+
+
+def _columns_with_effects(
+    columns: list[PreparedColumn], table: RawTable, settings: PreparationSettings
+) -> list[int]:
+    """Return the positions of the categories of many levels, those with the most levels first."""
+    if settings.effects is None:
+        return []
+    n_levels = {
+        j: len(np.unique(raw.values[raw.values >= 0]))
+        for j, (column, raw) in enumerate(zip(columns, table.columns, strict=True))
+        if column.kind == "category" and column.done != DROPPED and not raw.ordered
+    }
+    chosen = [j for j, n in n_levels.items() if n >= settings.effects]
+    return sorted(chosen, key=lambda j: -n_levels[j])[:MOST_COLUMNS]
+
+
+def _add_effects(
+    columns: list[PreparedColumn],
+    encoded: dict[int, FloatArray],
+    chosen: list[int],
+    table: RawTable,
+    weight: FloatArray,
+    targets: Targets,
+    fold: IntArray,
+) -> None:
+    """Add the effects of levels to indicators, and both to what is encoded out of fold."""
+    known = {*chosen, *encoded}
+    others = PreparedTable(
+        tuple(replace(c, encoding=None) if j in known else c for j, c in enumerate(columns)),
+        table.named,
+    )
+    if others.n_features > MOST_FEATURES:
+        return
+    features = others.encode(others.used_columns(table))
+    counts = [LevelWeights.of(table.columns[j], weight) for j in chosen]
+    learned, held_out = learn_effects(counts, features, weight, targets.values, fold)
+    suffixes = tuple(s.replace(":target", ":effect", 1) for s in targets.suffixes)
+    for j, count, effects, of_rows in zip(chosen, counts, learned, held_out, strict=True):
+        encoding = columns[j].encoding
+        if j in encoded or not isinstance(encoding, LevelEncoding):
+            continue
+        indicators = np.empty((table.n_rows, encoding.width))
+        encoding.encode(table.columns[j], indicators)
+        encoded[j] = np.hstack([indicators, of_rows])
+        encoding = LevelEncoding(
+            encoding.levels,
+            np.hstack([encoding.values, effects[:-1][count.weight[:-1] > 0]]),
+            np.append(encoding.missing, effects[-1]),
+            np.append(encoding.unseen, np.zeros(len(suffixes))),
+            encoding.suffixes + suffixes,
+        )
+        done = f"indicators and effects, {_features(encoding.width)}"
+        columns[j] = replace(columns[j], encoding=encoding, done=done)
 
 
 def _features(count: int) -> str:
