@@ -797,14 +797,13 @@ def _encode_text(
 
 
 def _text_column(column: RawColumn, encoding: TextEncoding) -> PreparedColumn:
-    done = "text, n-grams of words and characters" + (
-        ", encoded by the target" * (encoding.levels is not None)
-    )
+    done = "text, n-grams of words and characters"
+    done += ", encoded by the target" if encoding.levels is not None else ""
     length = sum(map(len, column.levels)) / len(column.levels)
     why = f"{len(column.levels):,} different texts of {length:.0f} characters on average"
-    return PreparedColumn(
-        column.name, "text", encoding, f"{done}, {_features(encoding.width)}", why
-    )
+    guess = f"{why} are used by their words. If these mean nothing, name the column in drop="
+    done = f"{done}, {_features(encoding.width)}"
+    return PreparedColumn(column.name, "text", encoding, done, why, guess)
 
 
 def _features(count: int) -> str:
@@ -969,10 +968,10 @@ class Learner:
         if reason and is_text(levels):
             if self.supervised:
                 return PreparedColumn(column.name, "text", None, "", reason)
-            encoding = learn_text(column, weight, self._indicator(column.missing))
+            text = learn_text(column, weight, self._indicator(column.missing))
             sentences = sum(map(len, levels)) >= LONG * len(levels)
-            if encoding is not None and (sentences or not settings.judges(column.name)):
-                return _text_column(column, encoding)
+            if text is not None and (sentences or not settings.judges(column.name)):
+                return _text_column(column, text)
         if reason and settings.judges(column.name):
             return self._dropped(column, reason)
         guess = _other_than_text(column, counts)

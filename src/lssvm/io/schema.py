@@ -42,7 +42,7 @@ from lssvm import (
     uncertainty,
 )
 from lssvm._core.arrays import AnyArray
-from lssvm.data import encodings, preparation
+from lssvm.data import encodings, preparation, text
 from lssvm.fitting import dual, fixed_solution, record, series
 from lssvm.fitting import greedy as greedy_fit
 from lssvm.fitting import table_record as table_fit
@@ -181,6 +181,7 @@ _RECORDS: dict[str, type[Any]] = {
     "NumberEncoding": encodings.NumberEncoding,
     "LevelEncoding": encodings.LevelEncoding,
     "DateEncoding": encodings.DateEncoding,
+    "TextEncoding": text.TextEncoding,
     # targets and probabilities
     "Classes": tasks.Classes,
     "Numbers": tasks.Numbers,
@@ -249,11 +250,12 @@ _NAN = {
 }
 
 _FLOAT64 = {"Moments", "NystromMap", "Metric", "Warp", "TableContext", "Tree", "Leaf", "ExactFit"}
-_FLOAT64 |= {"NumberEncoding", "LevelEncoding"}
+_FLOAT64 |= {"NumberEncoding", "LevelEncoding", "TextEncoding"}
 
 _UNNAMED = {"Model": "parameters record", "StoredPipeline": "model"}
 
 _Encoding = encodings.NumberEncoding | encodings.LevelEncoding | encodings.DateEncoding
+_Encoding |= text.TextEncoding
 _TYPES: dict[str, Any] = {
     "CalibrationData": dual.DualCalibrationData
     | fixed_solution.FixedCalibrationData
