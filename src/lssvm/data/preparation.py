@@ -407,8 +407,8 @@ def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
     }
     if kind is DateEncoding:
         values["position"] = _restored(NumberEncoding, values["position"])
-    if kind is TextEncoding and values["levels"] is not None:
-        values["levels"] = _restored(LevelEncoding, values["levels"])
+    if kind is TextEncoding and values["level_encoding"] is not None:
+        values["level_encoding"] = _restored(LevelEncoding, values["level_encoding"])
     return kind(**values)
 
 
@@ -798,7 +798,7 @@ def _encode_text(
 
 def _text_column(column: RawColumn, encoding: TextEncoding) -> PreparedColumn:
     done = "text, n-grams of words and characters"
-    done += ", encoded by the target" if encoding.levels is not None else ""
+    done += ", encoded by the target" if encoding.level_encoding is not None else ""
     length = sum(map(len, column.levels)) / len(column.levels)
     why = f"{len(column.levels):,} different texts of {length:.0f} characters on average"
     guess = f"{why} are used by their words. If these mean nothing, name the column in drop="

@@ -70,7 +70,7 @@ class TextEncoding:
         Half the distance between "there" and "missing" in one more feature; 0: no such feature.
     endings : tuple of str
         Ends of the names of the q features.
-    levels : LevelEncoding or None
+    level_encoding : LevelEncoding or None
         Features of whole values, which stand first.
 
     Examples
@@ -95,7 +95,7 @@ class TextEncoding:
     centre: FloatArray
     indicator: float
     endings: tuple[str, ...]
-    levels: LevelEncoding | None
+    level_encoding: LevelEncoding | None
     way: ClassVar[str] = "text"
 
     @property
@@ -106,7 +106,7 @@ class TextEncoding:
     @property
     def suffixes(self) -> tuple[str, ...]:
         """Those of whole values, of the projections, and of the mark of missing text."""
-        whole = () if self.levels is None else self.levels.suffixes
+        whole = () if self.level_encoding is None else self.level_encoding.suffixes
         return (*whole, *self.endings, *(("=(missing)",) if self.indicator > 0 else ()))
 
     def encode(self, column: RawColumn, out: FloatArray) -> None:
@@ -120,9 +120,9 @@ class TextEncoding:
             Overwritten.
         """
         at = 0
-        if self.levels is not None:
-            at = self.levels.width
-            self.levels.encode(column, out[:, :at])
+        if self.level_encoding is not None:
+            at = self.level_encoding.width
+            self.level_encoding.encode(column, out[:, :at])
         q = len(self.centre)
         table = np.zeros((len(column.levels) + 1, q))
         vectors = _weighted_vectors(column.levels, self.buckets, self.idf)

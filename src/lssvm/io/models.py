@@ -273,7 +273,7 @@ def check_prepared(table: PreparedTable) -> None:
             encoding = encoding.position
         if isinstance(encoding, TextEncoding):
             _check_text(encoding)
-            encoding = encoding.levels
+            encoding = encoding.level_encoding
         if isinstance(encoding, LevelEncoding):
             n, width = len(encoding.levels), len(encoding.suffixes)
             need(column.kind != "boolean" or n == 2, "booleans have other levels than two")
