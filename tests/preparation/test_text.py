@@ -256,6 +256,21 @@ def test_the_score_is_near_that_of_a_ridge_regression_on_all_words():
     assert ours > np.corrcoef(reference, y[N:])[0, 1] - 0.1
 
 
+@pytest.mark.parametrize("make", [reviews, job_titles])
+def test_rows_that_are_not_learned_from_have_the_features_of_new_rows(make, monkeypatch):
+    texts, y = make(2 * N)
+    monkeypatch.setattr("lssvm.data.text.MOST_TEXTS", 120)
+    preparation = TablePreparation()
+    X = {"pay": PAY, "text": list(texts)}
+    inside, new = preparation.fit_transform(X, y), preparation.transform(X)
+    assert preparation.report_["kind"][1] == "text"
+    at = preparation.get_feature_names_out().tolist().index("text:text:target")
+    same = np.abs(inside[:, at] - new[:, at]) < 1e-12
+    distinct = len(set(texts[~same]))
+    assert 0 < distinct <= 120 < len(set(texts[same]))
+    assert np.corrcoef(inside[:, at], y)[0, 1] > 0.6
+
+
 def test_a_column_that_is_text_is_announced():
     texts, y = reviews(N)
     with warnings.catch_warnings(record=True) as caught:

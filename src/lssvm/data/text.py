@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ SIGNIFICANT = 2.0
 
 LEAST_GAIN = 0.01
 """Share of the held-out squared error that a text has to explain."""
+
+MOST_TEXTS = 50_000
+"""Different texts that are learned from; features of other rows are those of new rows."""
 
 _FIT_TEXTS = 10_000  # texts and characters that the singular vectors are computed from
 _FIT_CHARACTERS = 2_000_000
@@ -286,7 +289,8 @@ def learn_text(
     N-grams count where two different texts have them. The singular vectors are those of at most
     10,000 different texts and 2 million characters, by a randomised method with a fixed seed.
     """
-    space = _TextSpace.of(column, weight)
+    rows = _rows_to_learn_from(column)
+    space = _TextSpace.of(column.take(rows), weight[rows])
     return None if space is None else space.encoding(indicator)
 
 
@@ -328,7 +332,28 @@ def learn_supervised_text(
     encoding : TextEncoding
     features : array of shape (n, width)
         None instead of both where the text does not help to predict.
+
+    Notes
+    -----
+    The time is linear in the characters of different texts, besides O(n r^2 + folds r^3) for r =
+    100 components. At most 50,000 different texts are learned from.
     """
+    rows = _rows_to_learn_from(column)
+    if len(rows) < len(weight):
+        inner = None if levels is None else (levels[0], levels[1][rows])
+        some = Targets(targets.values[rows], targets.suffixes)
+        options: dict[str, Any] = {"indicator": indicator, "levels": inner, "always": always}
+        learned = learn_supervised_text(
+            column.take(rows), weight[rows], some, fold[rows], **options
+        )
+        if learned is None:
+            return None
+        features = np.empty((len(weight), learned[0].width))
+        learned[0].encode(column, features)
+        features[rows] = learned[1]
+        if levels is not None:
+            features[:, : levels[0].width] = levels[1]
+        return learned[0], features
     space = _TextSpace.of(column, weight)
     if space is None:
         return None
@@ -440,6 +465,15 @@ class _TextSpace:
             (*(f":text{i}" for i in range(count)), *endings),
             None if levels is None else levels[0],
         )
+
+
+def _rows_to_learn_from(column: RawColumn) -> IntArray:
+    """Return the rows of at most 50,000 different texts, evenly among all in their order."""
+    step = max(1.0, len(column.levels) / MOST_TEXTS)
+    chosen = np.zeros(len(column.levels) + 1, dtype=bool)
+    chosen[np.arange(0, len(column.levels), step).astype(np.intp)] = True
+    chosen[-1] = True  # missing ones
+    return np.flatnonzero(chosen[column.values])
 
 
 def _spread_out(levels: Sequence[str], present: IntArray) -> IntArray:
