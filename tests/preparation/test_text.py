@@ -279,3 +279,4 @@ def test_a_column_that_is_text_is_announced():
     assert any("'text': 300 different texts" in str(one.message) for one in caught)
     assert preparation.report_["kind"] == ["number", "text"]
     assert "name the column in drop=" in preparation.prepared_.guesses["text"]
+    assert not TablePreparation(keep=["text"]).fit(table(texts), y).prepared_.guesses

@@ -772,7 +772,7 @@ def _encode_by_target(
         levels = (encoding, held_out)
         text = learn_supervised_text(column, weight, targets, fold, levels=levels)
         if text is not None:
-            return _text_column(column, text[0]), text[1]
+            return _text_column(column, text[0], settings), text[1]
     return replace(plan, encoding=encoding, done=done), held_out
 
 
@@ -788,7 +788,7 @@ def _encode_text(
     judged = settings.judges(plan.name)
     text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not judged)
     if text is not None:
-        return _text_column(column, text[0]), text[1]
+        return _text_column(column, text[0], settings), text[1]
     plan = replace(plan, kind="category")
     if not judged:
         return _encode_by_target(plan, column, weight, targets, settings, fold)
@@ -796,13 +796,18 @@ def _encode_text(
     return replace(plan, done=DROPPED, why=why), None
 
 
-def _text_column(column: RawColumn, encoding: TextEncoding) -> PreparedColumn:
+def _text_column(
+    column: RawColumn, encoding: TextEncoding, settings: PreparationSettings
+) -> PreparedColumn:
     done = "text, n-grams of words and characters"
     done += ", encoded by the target" if encoding.level_encoding is not None else ""
+    done += f", {_features(encoding.width)}"
     length = sum(map(len, column.levels)) / len(column.levels)
     why = f"{len(column.levels):,} different texts of {length:.0f} characters on average"
-    guess = f"{why} are used by their words. If these mean nothing, name the column in drop="
-    done = f"{done}, {_features(encoding.width)}"
+    guess = ""
+    if settings.judges(column.name):
+        guess = f"{why} are used by their words. If these mean nothing for new rows, name the "
+        guess += "column in drop=, otherwise in keep="
     return PreparedColumn(column.name, "text", encoding, done, why, guess)
 
 
@@ -971,7 +976,7 @@ class Learner:
             text = learn_text(column, weight, self._indicator(column.missing))
             sentences = sum(map(len, levels)) >= LONG * len(levels)
             if text is not None and (sentences or not settings.judges(column.name)):
-                return _text_column(column, text)
+                return _text_column(column, text, settings)
         if reason and settings.judges(column.name):
             return self._dropped(column, reason)
         guess = _other_than_text(column, counts)
