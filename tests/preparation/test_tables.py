@@ -146,7 +146,7 @@ def test_sparse_columns_of_pandas():
     [
         ([1.5, "n/a", 2.0], r"mixes values of different kinds \(1.5 in row 0 and 'n/a' in row 1\)"),
         ([{"a": 1}, {"b": 2}], "values of type dict"),
-        ([b"a", b"b"], "values of type bytes"),
+        ([b"a", 1.5], "values of type bytes"),
         ([1 + 2j, 3.0], "values of type complex"),
         (
             [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2024, 1, 1)],

@@ -472,7 +472,7 @@ def _from_array(name: str, array: AnyArray) -> RawColumn:
         return RawColumn(name, "date", _as_dates(array))
     if kind == "m":
         return RawColumn(name, "duration", array / DAY)
-    if kind in "OUT":
+    if kind in "OSUT":
         return _from_objects(name, array.tolist())
     if kind == "c":
         raise InvalidInputError(f"Complex data not supported: column {name!r} is complex.")
@@ -508,6 +508,9 @@ def _from_objects(name: str, values: list[Any]) -> RawColumn:
         types = set(map(type, values)) - {type(None)}
     if not types:
         return RawColumn(name, "empty", np.full(len(values), np.nan))
+    if all(issubclass(t, bytes) for t in types):
+        values = [v if v is None else v.decode("utf-8", "backslashreplace") for v in values]
+        return category_column(name, values)
     if all(issubclass(t, str) for t in types):
         return category_column(name, values)
     if all(issubclass(t, bool | np.bool_) for t in types):

@@ -50,11 +50,12 @@ from lssvm.data.folds import (
     splitter_folds,
 )
 from lssvm.data.raw import RawBlock
+from lssvm.data.text import TextEncoding, is_text, learn_supervised_text, learn_text
 
 FORMAT = 1
 
 _ENCODINGS: dict[str, type[Encoding]] = {
-    kind.way: kind for kind in (NumberEncoding, LevelEncoding, DateEncoding)
+    kind.way: kind for kind in (NumberEncoding, LevelEncoding, DateEncoding, TextEncoding)
 }
 
 
@@ -67,7 +68,7 @@ class PreparedColumn:
     name : str
         As in the table.
     kind : str
-        One of `lssvm.data.columns.KINDS`.
+        One of `lssvm.data.columns.KINDS`, or "text": categories whose words are used.
     encoding : Encoding or None
         None: the column is left out.
     done, why : str
@@ -408,6 +409,8 @@ def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
     }
     if kind is DateEncoding:
         values["position"] = _restored(NumberEncoding, values["position"])
+    if kind is TextEncoding and values["level_encoding"] is not None:
+        values["level_encoding"] = _restored(LevelEncoding, values["level_encoding"])
     return kind(**values)
 
 
@@ -415,7 +418,7 @@ def _as_trained(
     trained: PreparedColumn, column: RawColumn, place: Callable[[int], str]
 ) -> RawColumn:
     """Return the column as one of the trained kind, or say what is wrong with it."""
-    kind = trained.kind
+    kind = "category" if trained.kind == "text" else trained.kind
     if isinstance(trained.encoding, DateEncoding):
         column = _read_dates(column, trained.encoding)
     if kind == "duration":
@@ -435,7 +438,7 @@ def _as_trained(
         return RawColumn(column.name, "number", column.values)
     if kind == "category" and column.kind in ("number", "boolean"):
         named = column.as_category()
-        if any(trained_level(trained, level) for level in named.levels):
+        if trained.kind == "text" or any(trained_level(trained, level) for level in named.levels):
             return named
     if kind == "boolean" and column.kind == "number":
         observed = column.values[~np.isnan(column.values)]
@@ -672,24 +675,23 @@ def learn(
     counts = None if np.all(w == 1.0) else w[used]
     learner = Learner(settings, counts, inside.n_rows, y is not None, inner)
     columns = [learner.column(column) for column in inside.columns]
-    many = [
-        j for j, column in enumerate(columns) if column.kind == "category" and column.done == ""
-    ]
+    many = [j for j, column in enumerate(columns) if column.done == ""]
     encoded: dict[int, FloatArray] = {}
     with_effects = _columns_with_effects(columns, inside, settings) if y is not None else []
     if many or with_effects:
         targets = read_targets(y, n, settings.target, w > 0)
-        kept = [j for j, column in enumerate(columns) if column.done != DROPPED]
-        fold = _folds([table.columns[j] for j in kept], w, y, targets, groups, settings)
+        sure = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
+        kept = [table.columns[j] for j in sure or many]
+        fold = _folds(kept, w, y, targets, groups, settings)
         if not targets.suffixes:
             why = "it has many levels, and y has one class only to encode them by"
             for j in many:
                 columns[j] = PreparedColumn(columns[j].name, "category", None, DROPPED, why)
             many = []
         for j in many:
-            columns[j], encoded[j] = _encode_by_target(
-                columns[j], table.columns[j], w, targets, settings, fold
-            )
+            encode = _encode_text if columns[j].kind == "text" else _encode_by_target
+            columns[j], held_out = encode(columns[j], table.columns[j], w, targets, settings, fold)
+            encoded |= {} if held_out is None else {j: held_out}
         if set(with_effects) - set(many) and 0 < len(targets.suffixes) <= MOST_TARGETS:
             _add_effects(columns, encoded, with_effects, table, w, targets, fold)
     if all(column.encoding is None for column in columns):
@@ -770,9 +772,49 @@ def _encode_by_target(
 ) -> tuple[PreparedColumn, FloatArray]:
     counts = LevelWeights.of(column, weight)
     encoding = learn_target_encoding(counts, weight, targets, settings.smoothing)
-    held = out_of_fold(counts, weight, targets, settings.smoothing, fold)
+    held_out = out_of_fold(counts, weight, targets, settings.smoothing, fold)
     done = f"encoded by the target, {_features(encoding.width)}"
-    return replace(plan, encoding=encoding, done=done), held
+    if is_text(column.levels):
+        levels = (encoding, held_out)
+        text = learn_supervised_text(column, weight, targets, fold, levels=levels)
+        if text is not None:
+            return _text_column(column, text[0], settings), text[1]
+    return replace(plan, encoding=encoding, done=done), held_out
+
+
+def _encode_text(
+    plan: PreparedColumn,
+    column: RawColumn,
+    weight: FloatArray,
+    targets: Targets,
+    settings: PreparationSettings,
+    fold: IntArray,
+) -> tuple[PreparedColumn, FloatArray | None]:
+    side = HALF * settings.category_scale if column.missing[weight > 0].any() else 0.0
+    judged = settings.judges(plan.name)
+    text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not judged)
+    if text is not None:
+        return _text_column(column, text[0], settings), text[1]
+    plan = replace(plan, kind="category")
+    if not judged:
+        return _encode_by_target(plan, column, weight, targets, settings, fold)
+    why = f"{plan.why}, and its words do not predict the target"
+    return replace(plan, done=DROPPED, why=why), None
+
+
+def _text_column(
+    column: RawColumn, encoding: TextEncoding, settings: PreparationSettings
+) -> PreparedColumn:
+    done = "text, n-grams of words and characters"
+    done += ", encoded by the target" if encoding.level_encoding is not None else ""
+    done += f", {_features(encoding.width)}"
+    length = sum(map(len, column.levels)) / len(column.levels)
+    why = f"{len(column.levels):,} different texts of {length:.0f} characters on average"
+    guess = ""
+    if settings.judges(column.name):
+        guess = f"{why} are used by their words. If these mean nothing for new rows, name the "
+        guess += "column in drop=, otherwise in keep="
+    return PreparedColumn(column.name, "text", encoding, done, why, guess)
 
 
 def _columns_with_effects(
@@ -987,10 +1029,16 @@ class Learner:
         counts = LevelWeights.of(column, weight)
         levels = [column.levels[i] for i in np.flatnonzero(counts.weight[:-1])]
         observed = self.total - float(counts.weight[-1])
-        if settings.judges(column.name):
-            reason = self._tells_rows_apart(levels, counts, observed)
-            if reason:
-                return self._dropped(column, reason)
+        reason = self._tells_rows_apart(levels, observed)
+        if reason and is_text(levels):
+            if self.supervised:
+                return PreparedColumn(column.name, "text", None, "", reason)
+            text = learn_text(column, weight, self._indicator(column.missing))
+            sentences = sum(map(len, levels)) >= LONG * len(levels)
+            if text is not None and (sentences or not settings.judges(column.name)):
+                return _text_column(column, text, settings)
+        if reason and settings.judges(column.name):
+            return self._dropped(column, reason)
         guess = _other_than_text(column, counts)
         why = f"{len(levels):,} level" + "s" * (len(levels) != 1)
         if len(levels) > settings.max_levels and self.supervised:
@@ -1009,7 +1057,7 @@ class Learner:
         return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     @staticmethod
-    def _tells_rows_apart(levels: list[str], counts: LevelWeights, observed: float) -> str:
+    def _tells_rows_apart(levels: list[str], observed: float) -> str:
         share = len(levels) / observed
         if observed < FEW_ROWS:
             return ""
@@ -1019,7 +1067,7 @@ class Learner:
         if length >= LONG and share > NEARLY_ALL / 2:
             return (
                 f"free text of {length:.0f} characters on average, {share:.0%} of the values "
-                "different: turn it into numbers first, for example with TfidfVectorizer"
+                "different"
             )
         if share > NEARLY_ALL:
             return f"{share:.0%} of the values are different: an id or a name"

@@ -30,6 +30,7 @@ from lssvm.data.dates import ORDERS
 from lssvm.data.encodings import CYCLES, DateEncoding, Encoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedColumn, PreparedTable
 from lssvm.data.raw import SCANNED
+from lssvm.data.text import BUCKETS, TextEncoding
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor
 from lssvm.fitting.dual import DualCalibrationData, DualState
@@ -279,6 +280,7 @@ def _count_features(stored: Model, fit: Fit[Any]) -> int:
 
 _ENCODING: dict[str, type[Any]] = {"number": NumberEncoding, "duration": NumberEncoding}
 _ENCODING |= {"date": DateEncoding, "category": LevelEncoding, "boolean": LevelEncoding}
+_ENCODING |= {"text": TextEncoding}
 
 
 def check_prepared(table: PreparedTable) -> None:
@@ -286,7 +288,7 @@ def check_prepared(table: PreparedTable) -> None:
     need(table.columns and _distinct(table.names), "columns have no names of their own")
     for column in table.columns:
         encoding = column.encoding
-        need(column.kind in KINDS, "a column has an unknown kind")
+        need(column.kind in (*KINDS, "text"), "a column has an unknown kind")
         fits = encoding is None or type(encoding) is _ENCODING.get(column.kind)
         need(fits, "a column is not of the kind that is encoded")
         if isinstance(encoding, DateEncoding):
@@ -295,6 +297,9 @@ def check_prepared(table: PreparedTable) -> None:
             need(encoding.order in ("", *ORDERS), "the order of dates is not known")
             need(is_zone(encoding.zone), "the time zone is not known here")
             encoding = encoding.position
+        if isinstance(encoding, TextEncoding):
+            _check_text(encoding)
+            encoding = encoding.level_encoding
         if isinstance(encoding, LevelEncoding):
             n, width = len(encoding.levels), len(encoding.suffixes)
             need(column.kind != "boolean" or n == 2, "booleans have other levels than two")
@@ -306,6 +311,17 @@ def check_prepared(table: PreparedTable) -> None:
             check_range(encoding, 0, np.inf, "indicator")
             check_order(encoding, "grid", "scores")
             check_shapes(encoding, scores=encoding.grid.shape)
+
+
+def _check_text(text: TextEncoding) -> None:
+    v, q = len(text.idf), len(text.endings)
+    need(v and q, "a text has no features")
+    check_shapes(text, buckets=(v,), idf=(v,), projection=(v, q), centre=(q,))
+    check_range(text, 0, BUCKETS - 1, "buckets")
+    need(np.all(text.buckets[:-1] < text.buckets[1:]), "n-grams are not in order")
+    check_positive(text, "idf")
+    check_range(text, 0, np.inf, "indicator")
+    need(_distinct(text.suffixes), "two features of a text have the same name")
 
 
 _HOURS = r"UTC|(UTC)?[+-]([01]\d|2[0-3]):[0-5]\d"

@@ -42,7 +42,7 @@ from lssvm import (
     uncertainty,
 )
 from lssvm._core.arrays import AnyArray
-from lssvm.data import encodings, preparation
+from lssvm.data import encodings, preparation, text
 from lssvm.fitting import dual, fixed_solution, record, series
 from lssvm.fitting import greedy as greedy_fit
 from lssvm.fitting.table_record import TableState
@@ -176,6 +176,7 @@ _RECORDS: dict[str, type[Any]] = {
     "NumberEncoding": encodings.NumberEncoding,
     "LevelEncoding": encodings.LevelEncoding,
     "DateEncoding": encodings.DateEncoding,
+    "TextEncoding": text.TextEncoding,
     # targets and probabilities
     "Classes": tasks.Classes,
     "Numbers": tasks.Numbers,
@@ -245,11 +246,12 @@ _NAN = {
 }
 
 _FLOAT64 = {"Moments", "NystromMap", "Metric", "Warp", "TableState", "Tree", "Leaf", "ExactFit"}
-_FLOAT64 |= {"NumberEncoding", "LevelEncoding", "Numbers"}
+_FLOAT64 |= {"NumberEncoding", "LevelEncoding", "TextEncoding", "Numbers"}
 
 _UNNAMED = {"Model": "parameters record", "StoredPipeline": "model", "Member": "model"}
 
 _Encoding = encodings.NumberEncoding | encodings.LevelEncoding | encodings.DateEncoding
+_Encoding |= text.TextEncoding
 _TYPES: dict[str, Any] = {
     "CalibrationData": dual.DualCalibrationData
     | fixed_solution.FixedCalibrationData

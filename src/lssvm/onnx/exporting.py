@@ -23,6 +23,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
 from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
 from lssvm.data.preparation import PreparedTable
+from lssvm.data.text import TextEncoding
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
 from lssvm.onnx.graph import (
@@ -76,6 +77,12 @@ def open_tables(
     """
     kinds = {"category": element_type(object), "date": element_type(np.float64)}
     used = {c.name: c for table in tables for c in table.columns if c.encoding is not None}
+    for column in used.values():
+        if isinstance(column.encoding, TextEncoding):
+            raise InvalidInputError(
+                f"Column {column.name!r} is text, whose n-grams an ONNX graph cannot compute: fit "
+                f"the model without it (drop=[{column.name!r}]), or use a model file (lssvm.save)."
+            )
     together = together and all(isinstance(c.encoding, NumberEncoding) for c in used.values())
     if together:
         inputs = [Value("X", element_type(dtype), (len(tables[0].columns),))]

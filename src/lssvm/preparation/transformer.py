@@ -72,10 +72,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         by their content; a scikit-learn splitter is used unchanged and has to test every row once.
     drop : bool or list of str, default=True
         Columns to drop. True drops those that are constant, equal to another one, text that is
-        different in (nearly) every row, free text, or whole numbers that run from 0 or 1 on or are
-        called an id, and predict nothing: rows next to each other in them have targets no more
-        alike than shuffled rows. A list names columns to drop as well. False keeps all that can be
-        used. `report_` and a warning name dropped columns with the reason.
+        different in (nearly) every row and whose words do not lower the held-out error, and whole
+        numbers that run from 0 or 1 on or are called an id, and predict nothing: rows next to each
+        other in them have targets no more alike than shuffled rows. A list names columns to drop as
+        well. False keeps all that can be used. `report_` and a warning name dropped columns with
+        the reason.
     keep : list of str, default=()
         Columns that are not dropped, whatever they look like.
     ordered : mapping from columns to lists of levels, optional
