@@ -488,12 +488,11 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         For samples of rows and folds.
     verbose : int, default=0
         1 shows what is tried and the best loss so far, 2 every step.
-    target_scale : {"auto", "identity", "log"}, default="auto"
-        "log" learns the logarithm of positive targets. Predictions are the mean, in the unit of the
-        targets: exponentials times a factor that fits held-out rows best. "auto" does so for one
-        target that is skewed to the right and up to 400,000 rows where held-out rows of the first
-        screening clearly gain by ``scoring``. `explain` and ``feature_importances_`` are then about
-        the logarithm.
+    target_scale : {"identity", "log"}, default="identity"
+        "log" learns the logarithm of positive targets, for noise and effects that multiply.
+        Predictions are the mean in the unit of the targets, exponentials times a factor from
+        held-out rows; scores, quantiles and intervals are in that unit, too. `explain` and
+        ``feature_importances_`` are about the logarithm.
 
     Attributes
     ----------
@@ -556,7 +555,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
-        target_scale: str = "auto",
+        target_scale: str = "identity",
     ) -> None:
         self.preset = preset
         self.time_limit = time_limit
@@ -608,12 +607,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             return fit_model(self, _targets_of(opened, seed_of_model(self), log), None)
         X, y, weight = opened
         targets = _targets(y, len(weight))
-        single = np.asarray(y).ndim == 1
-        task, log_task = _units(targets, weight, single, log), None
-        if self.target_scale == "auto" and _is_skewed(targets, weight):
-            log_task = _units(targets, weight, single, True)
-        Y = task.outputs_of(targets)
-        return fit_model(self, Targets(X, targets, Y, weight, task, log_task=log_task), groups)
+        task = _units(targets, weight, np.asarray(y).ndim == 1, log)
+        return fit_model(self, Targets(X, targets, task.outputs_of(targets), weight, task), groups)
 
     def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
         """Keep the record, and set what follows from it as attributes."""
@@ -835,24 +830,7 @@ def _targets(y: Any, n: int) -> FloatArray:
     return values.reshape(n, -1)
 
 
-_TARGET_SCALES = ("auto", "identity", "log")
-_SKEWNESS = 0.3  # below which logarithms of targets are not tried
-_SKEWED_ROWS = 100  # the same
-
-
-def _is_skewed(targets: FloatArray, weight: FloatArray) -> bool:
-    """Say whether one target is positive and skewed to the right, and its logarithm less so."""
-    used = weight > 0
-    if targets.shape[1] > 1 or used.sum() < _SKEWED_ROWS or not np.all(targets[used] > 0):
-        return False
-
-    def skewness(values: FloatArray) -> float:
-        gap = values - np.average(values, weights=weight[used])
-        moments = [float(np.average(gap**p, weights=weight[used])) for p in (2, 3)]
-        return moments[1] / moments[0] ** 1.5 if moments[0] > 0 else 0.0
-
-    y = targets[used, 0] / targets[used, 0].max()
-    return skewness(y) > max(_SKEWNESS, abs(skewness(np.log(y))))
+_TARGET_SCALES = ("identity", "log")
 
 
 def _units(targets: FloatArray, weight: FloatArray, single: bool, log: bool) -> Numbers:

@@ -38,17 +38,16 @@ from lssvm.fitting.explaining import Columns, table_columns
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Features, Fit, Scaling
-from lssvm.fitting.screening import log_scale_gains
 from lssvm.fitting.table import SMALL, Interrupted, fit_table
 from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, TableFit
-from lssvm.fitting.table_scoring import NumberScorer, make_scorer, read_scorer
+from lssvm.fitting.table_scoring import make_scorer, read_scorer
 from lssvm.fitting.table_updates import change_rows, column_importances
 from lssvm.fitting.table_work import PRESETS, Clock, TableSettings
 from lssvm.kernels import Metric
 from lssvm.local import ClusterLeaves, LeafEngine
 from lssvm.local.device import engine_of
 from lssvm.preparation import TablePreparation
-from lssvm.tasks import Classes, Numbers, Task
+from lssvm.tasks import Classes, Task
 
 if TYPE_CHECKING:
     from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
@@ -79,8 +78,6 @@ class Targets:
         Weights without those of classes.
     large : LargeTable or None
         All rows, where these are a sample.
-    log_task : Numbers or None
-        That of the logarithms of the targets, where they are to be tried.
     """
 
     X: Any
@@ -91,7 +88,6 @@ class Targets:
     classes: IntArray | None = None
     scored: FloatArray | None = None
     large: LargeTable | None = None
-    log_task: Numbers | None = None
 
 
 # -- settings ------------------------------------------------------------------------------------
@@ -243,13 +239,6 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
     problem = problem.divided(each.sum() / observation_weight(problem.n, each)[0])
     scorer = make_scorer(problem, rows.task, model.scoring)
     scorer.check()
-    if rows.log_task is not None and isinstance(scorer, NumberScorer) and not clock.over(0.1):
-        targets = scorer.task.in_units(problem.Y)
-        logs = replace(problem, Y=rows.log_task.outputs_of(targets))
-        other = replace(scorer, task=rows.log_task)
-        with one_blas_thread():
-            if log_scale_gains(problem, logs, (scorer, other), settings, clock):
-                problem, scorer, scaled = logs, other, replace(scaled, Y=logs.Y)
     everything = None
     if large is not None:
         everything = PreparedRows(
@@ -263,7 +252,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         )
 
     def finish(fit: TableFit) -> None:
-        fit = replace(fit, task=scorer.task, prepared=prepared)
+        fit = replace(fit, task=rows.task, prepared=prepared)
         state = replace(
             fit.state,
             n_rows=problem.n if large is None else large.source.n_rows,

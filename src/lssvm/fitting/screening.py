@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.fitting.problem import Problem, deal, sample_rows
+from lssvm.fitting.problem import Problem, sample_rows
 from lssvm.fitting.record import Scaling
 from lssvm.fitting.table_record import SCALINGS, Configuration
-from lssvm.fitting.table_scoring import NumberScorer
-from lssvm.fitting.table_work import Candidate, Clock, TableSettings, Work, ordered
+from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
 from lssvm.solvers.exact import ExactPath
@@ -21,7 +20,6 @@ CS = 10.0 ** np.arange(-2.0, 4.51, 0.5)
 """Values of C that are screened where an eigendecomposition gives them all."""
 
 _WIDTHS = (0.5, 0.25, 1.0, 0.125, 2.0, 0.0625, 4.0, 8.0)  # times the inverse median distance
-_COMPARED = 10  # folds in which targets and their logarithms are compared
 _PATH_ROWS = 250  # up to as many rows one eigendecomposition gives all C
 
 
@@ -57,45 +55,6 @@ def screen(work: Work) -> list[Candidate]:
     # Scaling of categories alone are the same on every scale.
     different = {(c.configuration.kernel, float(f"{c.loss:.5g}")): c for c in reversed(out)}
     return ordered(list(different.values()))
-
-
-def log_scale_gains(
-    problem: Problem,
-    logs: Problem,
-    scorers: tuple[NumberScorer, NumberScorer],
-    settings: TableSettings,
-    clock: Clock,
-) -> bool:
-    """Say whether logarithms of the targets clearly lower the held-out loss of some rows.
-
-    Parameters
-    ----------
-    problem, logs : Problem
-        With the targets, and with their logarithms.
-    scorers : pair of NumberScorer
-        Of both, whose losses are in the unit of the targets.
-    settings : TableSettings
-        Of its configurations the first and the last are screened.
-    clock : Clock
-
-    Notes
-    -----
-    Losses of leave-one-out outputs are compared in ten folds of the screened rows; the mean gain
-    has to exceed two standard errors.
-    """
-    ends = settings.configurations[0], settings.configurations[-1]
-    settings = replace(settings, configurations=tuple(dict.fromkeys(ends)))
-    folds = deal(problem, _COMPARED, np.random.default_rng([settings.seed, 1]))
-    losses: list[list[float]] = []
-    for one, scorer in zip((problem, logs), scorers, strict=True):
-        best = screen(Work(one, settings, clock, None, folds, lambda event: None))[0]
-        assert best.outputs is not None and best.rows is not None
-        scorer, own = scorer.smeared(best.outputs, best.rows), folds[best.rows]
-        losses.append(
-            [scorer.loss(best.outputs[own == v], best.rows[own == v]) for v in np.unique(own)]
-        )
-    gain = np.array(losses[0]) - np.array(losses[1])
-    return bool(gain.mean() > 2.0 * gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def _distances(
