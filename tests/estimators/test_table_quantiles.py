@@ -83,10 +83,12 @@ def test_quantiles():
     np.testing.assert_array_equal(model.predict_quantile(new, 0.25), Q[:, 1])
     np.testing.assert_array_equal(model.predict_interval(new, 0.9), Q[:, [0, 4]])
     np.testing.assert_allclose((truth[:, None] <= Q).mean(axis=0), levels, atol=0.05)
+    ours = trees = 0.0
     for j, level in enumerate(levels):
-        trees = HistGradientBoostingRegressor(loss="quantile", quantile=level, random_state=0)
-        other = mean_pinball_loss(truth, trees.fit(X, y).predict(new), alpha=level)
-        assert mean_pinball_loss(truth, Q[:, j], alpha=level) < other
+        other = HistGradientBoostingRegressor(loss="quantile", quantile=level, random_state=0)
+        trees += mean_pinball_loss(truth, other.fit(X, y).predict(new), alpha=level)
+        ours += mean_pinball_loss(truth, Q[:, j], alpha=level)
+    assert ours < 0.98 * trees
 
 
 def test_quantiles_of_several_targets_have_one_more_axis():
