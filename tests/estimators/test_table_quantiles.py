@@ -201,5 +201,10 @@ class TestLogarithms:
         rng = np.random.default_rng(0)
         with pytest.raises(InvalidInputError, match="target_scale='identity'"):
             LSSVMRegressor(target_scale="log").fit(*skewed(rng, 50))
+        X, y = products(rng, 50)
+        y[[4, 7]] = 0.0
+        with pytest.raises(InvalidInputError, match="in 2 of 50 rows, the first in row 4"):
+            LSSVMRegressor(**LOG).fit(X, y)
+        assert np.all(LSSVMRegressor(**LOG).fit(X, y, y).predict(X) > 0)  # of weight 0
         with pytest.raises(InvalidInputError, match="target_scale"):
             LSSVMRegressor(target_scale="sqrt").fit(*products(rng, 50))

@@ -608,7 +608,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X, y, weight = opened
         targets = _targets(y, len(weight))
         task = _units(targets, weight, np.asarray(y).ndim == 1, log)
-        return fit_model(self, Targets(X, targets, task.outputs_of(targets), weight, task), groups)
+        Y = task.outputs_of(_of_used(targets, weight))
+        return fit_model(self, Targets(X, targets, Y, weight, task), groups)
 
     def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
         """Keep the record, and set what follows from it as attributes."""
@@ -803,7 +804,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         weight = weight_of(X, sample_weight)
         task = self.record_.task
         assert isinstance(task, Numbers)
-        return task.outputs_of(_targets(y, len(weight))), weight
+        return task.outputs_of(_of_used(_targets(y, len(weight)), weight)), weight
 
 
 def _targets(y: Any, n: int) -> FloatArray:
@@ -833,11 +834,17 @@ def _targets(y: Any, n: int) -> FloatArray:
 _TARGET_SCALES = ("identity", "log")
 
 
+def _of_used(targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return targets (n, k) with ones in the rows of weight 0, whose targets may be anything."""
+    return np.where(weight[:, None] > 0, targets, 1.0)
+
+
 def _units(targets: FloatArray, weight: FloatArray, single: bool, log: bool) -> Numbers:
     """Return the task of targets, or logarithms, in units of mean and standard deviation."""
     used = weight > 0
     smearing = np.ones(targets.shape[1]) if log else None
-    targets = Numbers(targets.shape[1], single, smearing=smearing).outputs_of(targets[used])
+    whole = Numbers(targets.shape[1], single, smearing=smearing)
+    targets = whole.outputs_of(_of_used(targets, weight))[used]
     shift = np.average(targets, axis=0, weights=weight[used])
     spread = np.sqrt(np.average((targets - shift) ** 2, axis=0, weights=weight[used]))
     tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
@@ -853,8 +860,8 @@ def _targets_of(source: TableSource, seed: int, log: bool) -> Targets:
     task = _units(targets, rows.weight, np.asarray(rows.y).ndim == 1, log)
 
     def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return task.outputs_of(_targets(y, len(weight))), weight
+        return task.outputs_of(_of_used(_targets(y, len(weight)), weight)), weight
 
     large = LargeTable(source, sample, encode)
-    Y = task.outputs_of(targets)
+    Y = task.outputs_of(_of_used(targets, rows.weight))
     return Targets(rows.table, targets, Y, rows.weight, task, large=large)

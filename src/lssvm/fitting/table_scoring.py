@@ -281,10 +281,8 @@ class NumberScorer:
         if task.smearing is None or not len(rows):
             return self
         values, weight = task.in_units(outputs), self.weight[rows][:, None]
-        # relative to the largest: squares of large numbers overflow
-        unit = values.max(axis=0)
-        values, targets = values / unit, self.targets[rows] / unit
-        factor = (weight * values * targets).sum(axis=0) / (weight * values**2).sum(axis=0)
+        products = weight * values * self.targets[rows]
+        factor = products.sum(axis=0) / (weight * values**2).sum(axis=0)
         return replace(self, task=replace(task, smearing=factor))
 
 
