@@ -1,5 +1,7 @@
 """Maps from scores to probabilities, coupling, and conformal quantiles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -23,6 +25,7 @@ from lssvm.uncertainty import (
     scaled_residuals,
     sharpened,
 )
+from lssvm.uncertainty.probabilities import is_skewed
 
 rng = np.random.default_rng(0)
 
@@ -176,6 +179,62 @@ def test_too_few_residuals_give_infinite_ends_and_a_warning():
     few = scaled_residuals(np.ones((5, 1)), np.ones((5, 1)))
     with pytest.warns(NumericalWarning, match="too few"):
         assert few.factor(0.95, 0) == (-np.inf, np.inf)
+
+
+def order_statistic(values, level):
+    """Return the value that a new one is below with probability ``level``, by counting."""
+    n = len(values)
+    below = int(np.ceil(level * (n + 1) - 1e-9))
+    return np.sort(values)[below - 1] if below <= n else np.inf
+
+
+def test_quantiles_of_skewed_residuals_are_order_statistics_of_each_side():
+    e = np.random.default_rng(3).exponential(size=(499, 1)) - 1.0
+    r = replace(scaled_residuals(e, np.ones_like(e)), two_sided=True)
+    levels = [0.02, 0.1, 0.4, 0.5, 0.6, 0.9, 0.99]
+    wanted = [-order_statistic(-e[:, 0], 1 - q) for q in levels[:3]]
+    wanted += [order_statistic(e[:, 0], q) for q in levels[3:]]
+    np.testing.assert_array_equal(r.quantiles(levels, 0), wanted)
+    assert r.factor(0.8, 0) == (wanted[1], wanted[5])
+    fine = r.quantiles(np.linspace(1e-4, 1 - 1e-4, 2001), 0)
+    assert np.all(np.diff(fine[np.isfinite(fine)]) >= 0)
+    assert np.all(np.diff(np.isfinite(fine).astype(int)[:1000]) >= 0)
+
+
+def test_quantiles_of_others_are_symmetric():
+    e = np.random.default_rng(3).exponential(size=(499, 1)) - 1.0
+    for r in (
+        scaled_residuals(e, np.ones_like(e)),
+        replace(scaled_residuals(e[:60], np.ones((60, 1))), two_sided=True),
+        replace(scaled_residuals(np.vstack([e, -e]), np.ones((998, 1))), two_sided=True),
+    ):
+        low, middle, high = r.quantiles([0.1, 0.5, 0.9], 0)
+        assert (low, middle) == (-high, 0.0)
+        assert high == pytest.approx(order_statistic(np.abs(r.values[0]), 0.8))
+
+
+def test_skewness_is_seen_in_skewed_residuals_only():
+    rng = np.random.default_rng(5)
+    ones = np.ones(400)
+    falsely = [is_skewed(rng.standard_t(3, 400), ones) for _ in range(300)]
+    assert np.mean(falsely) < 0.08
+    assert all(is_skewed(rng.exponential(size=400) - 1.0, ones) for _ in range(20))
+    assert all(is_skewed(1.0 - rng.exponential(size=400), ones) for _ in range(20))
+
+
+def test_groups_are_the_observations():
+    e = np.random.default_rng(6).normal(size=(600, 1))
+    same = scaled_residuals(e, np.ones_like(e), None, np.arange(600) // 20)
+    assert same.weight[0].sum() == pytest.approx(30)
+    sizes = np.array([300, 100, 100, 50, 50, *[10] * 100])
+    e = np.random.default_rng(6).normal(size=(sizes.sum(), 1))
+    other = scaled_residuals(e, np.ones_like(e), None, np.repeat(np.arange(len(sizes)), sizes))
+    assert other.weight[0].sum() == pytest.approx(max(20, sizes.sum() ** 2 / (sizes**2).sum()))
+    few = scaled_residuals(e, np.ones_like(e), None, np.arange(len(e)) % 3)
+    assert few.weight[0].sum() == pytest.approx(20)
+    assert np.isfinite(few.factor(0.95, 0)).all()
+    alone = scaled_residuals(e, np.ones_like(e), None, np.arange(len(e)))
+    np.testing.assert_allclose(alone.weight[0], 1.0)
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, 95, "0.9", None, True, np.nan])

@@ -594,9 +594,16 @@ def intervals(
     ``spread`` (n, k) or (n, 1) is the local unit of the residuals.
     """
     factors = np.array([residuals.factor(coverage, j) for j in range(raw.shape[1])])
+    return local_ends(task, raw, spread, factors)
+
+
+def local_ends(
+    task: Numbers, raw: FloatArray, spread: FloatArray, factors: FloatArray
+) -> FloatArray:
+    """Return outputs (n, k) plus factors (k, q) times their spread, shape (n, q) or (n, k, q)."""
     ends = []
-    for factor, far in zip(factors.T, (-np.inf, np.inf), strict=True):
+    for factor in factors.T:
         with np.errstate(invalid="ignore"):  # 0 times infinity
             end = raw + spread * factor
-        ends.append(task.predict(np.where(np.isnan(end), far, end)))
+        ends.append(task.shaped(task.in_units(np.where(np.isnan(end), factor, end))))
     return np.stack(ends, axis=-1)

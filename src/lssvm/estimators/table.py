@@ -14,11 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.codes import Code
 from lssvm.data.dataset import Dataset
 from lssvm.data.sampling import Sample
-from lssvm.estimators.base import KernelClassifier, KernelEstimator, intervals, reports
+from lssvm.estimators.base import KernelClassifier, KernelEstimator, intervals, local_ends, reports
 from lssvm.estimators.opening import Inputs
 from lssvm.estimators.table_fit import (
     Targets,
@@ -470,6 +470,11 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         For samples of rows and folds.
     verbose : int, default=0
         1 shows what is tried and the best loss so far, 2 every step.
+    target_scale : {"identity", "log"}, default="identity"
+        "log" learns the logarithm of positive targets, for noise and effects that multiply.
+        Predictions are the mean in the unit of the targets, exponentials times a factor from
+        held-out rows; scores, quantiles and intervals are in that unit, too. `explain` and
+        ``feature_importances_`` are about the logarithm.
 
     Attributes
     ----------
@@ -532,6 +537,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        target_scale: str = "identity",
     ) -> None:
         self.preset = preset
         self.time_limit = time_limit
@@ -550,6 +556,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.target_scale = target_scale
 
     def __sklearn_tags__(self) -> Any:
         return takes_tables(super().__sklearn_tags__())
@@ -573,24 +580,31 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         -------
         LSSVMRegressor
         """
+        if self.target_scale not in _TARGET_SCALES:
+            choice = f"choose one of {', '.join(_TARGET_SCALES)}."
+            raise not_known("target_scale", self.target_scale, choice)
         data, drawn = open_table(self, X, y, sample_weight, groups)
         if drawn is not None:
             return fit_model(self, self._targets_of(data, drawn), None)
         X, y, weight = rows_of(data)
+        log = self.target_scale == "log"
         targets = _targets(y, len(weight))
-        task = _units(targets, weight, np.asarray(y).ndim == 1)
-        return fit_model(self, Targets(X, targets, task.outputs_of(targets), weight, task), groups)
+        task = _units(targets, weight, np.asarray(y).ndim == 1, log)
+        Y = task.outputs_of(_of_used(targets, weight))
+        return fit_model(self, Targets(X, targets, Y, weight, task), groups)
 
     def _targets_of(self, data: Dataset, drawn: Sample) -> Targets:
         """Return a sample of very many rows, and how the targets of all are encoded."""
         rows, weight = drawn.block, weights_of(drawn.block)
         targets = _targets(rows.target, len(rows))
-        task = _units(targets, weight, np.asarray(rows.target).ndim == 1)
+        log = self.target_scale == "log"
+        task = _units(targets, weight, np.asarray(rows.target).ndim == 1, log)
 
         def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return task.outputs_of(_targets(y, len(weight))), weight
+            return task.outputs_of(_of_used(_targets(y, len(weight)), weight)), weight
 
-        large, Y = all_rows(self, data, drawn, encode), task.outputs_of(targets)
+        large = all_rows(self, data, drawn, encode)
+        Y = task.outputs_of(_of_used(targets, weight))
         return Targets(rows.table, targets, Y, weight, task, large=large)
 
     def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
@@ -658,16 +672,69 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         data are noisy, narrow where they are not. The local error is the leave-one-out error of the
         25 to 200 nearest training rows, or of the leaf that a row is in, whichever makes the
         held-out residuals more likely.
+
+        The ends are those of `predict_quantile` for (1 - coverage) / 2 and (1 + coverage) / 2, so
+        that new targets are as often above as below. Where signs of the residuals do not show that
+        they are skewed, and below 100 rows, both ends are at the same distance. With groups the
+        quantiles are corrected for the number of groups, as new rows are of new groups.
         """
         coverage = check_coverage(coverage)
-        rows = self._inputs(X, "predict_interval")
+        task, raw, spread, residuals = self._local_residuals(X, "predict_interval")
+        return intervals(task, raw, spread, residuals, coverage)
+
+    def predict_quantile(self, X: Any, q: float | Sequence[float] = 0.5) -> FloatArray:
+        """Return quantiles of the targets of new rows.
+
+        Parameters
+        ----------
+        X : table of n rows
+            Rows with the columns of the fit.
+        q : float or sequence of float, default=0.5
+            Levels, between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n,) or (n, k) for a float, with one more axis for several levels
+            Non-decreasing in the levels.
+
+        Notes
+        -----
+        Prediction plus local error times the quantile of held-out residuals in units of their local
+        errors, as in `predict_interval`. The shape of the distribution is the same for all rows,
+        location and width are not. Levels that there are too few rows for are infinite, with a
+        warning.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lssvm import LSSVMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-3, 3, (300, 1))
+        >>> y = np.sin(X[:, 0]) + rng.exponential(0.3, 300)
+        >>> model = LSSVMRegressor("fast").fit(X, y)
+        >>> low, middle, high = model.predict_quantile(X, [0.1, 0.5, 0.9]).T
+        >>> bool(np.mean(high - middle) > 1.5 * np.mean(middle - low))
+        True
+        """
+        levels = [check_coverage(level, "q") for level in np.ravel(q)]
+        task, raw, spread, residuals = self._local_residuals(X, "predict_quantile")
+        factors = np.array([residuals.quantiles(levels, j) for j in range(task.n_outputs)])
+        for j in np.flatnonzero(~np.isfinite(factors).all(axis=1))[:1]:
+            residuals.warn_of_few(f"quantiles of {levels}", "levels nearer to 0.5", int(j))
+        ends = local_ends(task, raw, spread, factors)
+        return ends[..., 0] if np.ndim(q) == 0 else ends
+
+    def _local_residuals(
+        self, X: Any, method: str
+    ) -> tuple[Numbers, FloatArray, FloatArray, Residuals]:
+        """Return the task, outputs (n, k), their local errors, and held-out residuals."""
+        rows = self._inputs(X, method)
         fit: TableFit = self.record_
         fit.need("prediction", "Intervals")
         residuals, features = fit.calibrated, rows.features()
         assert isinstance(residuals, Residuals) and isinstance(fit.task, Numbers)
         raw = fit.outputs(features, rows.backend)
-        spread = local_error(fit, features, len(raw), residuals.nearby)
-        return intervals(fit.task, raw, spread, residuals, coverage)
+        return fit.task, raw, local_error(fit, features, len(raw), residuals.nearby), residuals
 
     def compress(self, n_support: int | Sequence[int] = 200) -> Self | list[Self]:
         """Return a small model that approximates this one.
@@ -730,7 +797,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X, y, weight = with_targets(self, X, y, sample_weight)
         task = self.record_.task
         assert isinstance(task, Numbers)
-        return X, task.outputs_of(_targets(y, len(weight))), weight
+        return X, task.outputs_of(_of_used(_targets(y, len(weight)), weight)), weight
 
 
 def _targets(y: Any, n: int) -> FloatArray:
@@ -758,10 +825,22 @@ def _targets(y: Any, n: int) -> FloatArray:
     return values.reshape(n, -1)
 
 
-def _units(targets: FloatArray, weight: FloatArray, single: bool) -> Numbers:
-    """Return the task of targets, in units of their mean and standard deviation."""
+_TARGET_SCALES = ("identity", "log")
+
+
+def _of_used(targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return targets (n, k) with ones in the rows of weight 0, whose targets may be anything."""
+    return np.where(weight[:, None] > 0, targets, 1.0)
+
+
+def _units(targets: FloatArray, weight: FloatArray, single: bool, log: bool) -> Numbers:
+    """Return the task of targets, or logarithms, in units of mean and standard deviation."""
     used = weight > 0
-    shift = np.average(targets[used], axis=0, weights=weight[used])
-    spread = np.sqrt(np.average((targets[used] - shift) ** 2, axis=0, weights=weight[used]))
+    smearing = np.ones(targets.shape[1]) if log else None
+    whole = Numbers(targets.shape[1], single, smearing=smearing)
+    targets = whole.outputs_of(_of_used(targets, weight))[used]
+    shift = np.average(targets, axis=0, weights=weight[used])
+    spread = np.sqrt(np.average((targets - shift) ** 2, axis=0, weights=weight[used]))
     tiny = np.finfo(np.float64).eps * np.maximum(np.abs(shift), 1.0)
-    return Numbers(targets.shape[1], single, shift, np.where(spread > tiny, spread, 1.0))
+    scale = np.where(spread > tiny, spread, 1.0)
+    return Numbers(targets.shape[1], single, shift, scale, smearing)

@@ -184,7 +184,10 @@ def output_names(task: Any) -> tuple[str, ...]:
     if isinstance(task, Classes):
         shown = task.classes[1:] if task.n_classes == 2 else task.classes
         return tuple(str(label) for label in shown)
-    return ("prediction",) if task.single else tuple(f"output {j}" for j in range(task.n_outputs))
+    log = "" if task.smearing is None else "log "
+    if task.single:
+        return (f"{log}prediction",)
+    return tuple(f"{log}output {j}" for j in range(task.n_outputs))
 
 
 def terms_of(

@@ -16,6 +16,7 @@ from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel
 from lssvm.solvers.moments import Moments
+from lssvm.tasks import Numbers
 
 KernelName: TypeAlias = Literal["rbf", "exponential", "laplacian"]
 
@@ -260,6 +261,9 @@ def summary(fit: TableFit) -> str:
     lines = [f"{many} for {state.n_rows:,} rows, {how}."]
     if state.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")
+    if isinstance(fit.task, Numbers) and fit.task.smearing is not None:
+        factors = ", ".join(f"{factor:.4g}" for factor in fit.task.smearing)
+        lines.append(f"Logarithms of the target are learned; exponentials are times {factors}.")
     for trial in tuning.trials:
         name = str(trial)
         if trial.rounds:

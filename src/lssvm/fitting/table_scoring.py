@@ -230,7 +230,7 @@ class NumberScorer:
         """Return the mean squared error, or the score that was asked for with a minus sign."""
         if self.chooses:
             return -self.score(outputs, rows)
-        gap = self.targets[rows] - self.task.in_units(outputs)
+        gap = self.targets[rows] - self.task.mean(outputs)
         return float(np.average((gap**2).mean(axis=1), weights=self.weight[rows]))
 
     def score(self, outputs: FloatArray, rows: IntArray) -> float:
@@ -241,7 +241,7 @@ class NumberScorer:
         scorer = read_scorer(self.scoring)
         if scorer is None:
             labels = None if self.labels is None else self.labels[rows]
-            return held_out_r2(targets, self.task.in_units(outputs), weight, labels)
+            return held_out_r2(targets, self.task.mean(outputs), weight, labels)
         targets = targets[:, 0] if self.task.single else targets
         known = HeldOut({"predict": lambda: self.task.predict(outputs)})
         return known.score_by(scorer, targets, weight)
@@ -265,8 +265,25 @@ class NumberScorer:
         outputs, rows = known_outputs(fit)
         gap, weight = problem.Y[rows] - outputs, problem.weight[rows]
         nearby, local = _local_scale(fit, problem, gap, rows, clock)
-        residuals = replace(scaled_residuals(gap, local, weight), nearby=nearby)
-        return with_score(fit, self.score(outputs, rows), residuals)
+        groups = None if problem.labels is None else problem.labels[rows]
+        residuals = scaled_residuals(gap, local, weight, groups)
+        residuals = replace(residuals, nearby=nearby, two_sided=True)
+        scorer = self.smeared(outputs, rows)
+        return with_score(replace(fit, task=scorer.task), scorer.score(outputs, rows), residuals)
+
+    def smeared(self, outputs: FloatArray, rows: IntArray) -> NumberScorer:
+        """Return the scorer whose task predicts means of targets that were learned as logarithms.
+
+        Exponentials of held-out outputs (m, k) are multiplied by the number that makes their
+        squared error smallest, in the manner of [Duan1983]_.
+        """
+        task = self.task
+        if task.smearing is None or not len(rows):
+            return self
+        values, weight = task.in_units(outputs), self.weight[rows][:, None]
+        products = weight * values * self.targets[rows]
+        factor = products.sum(axis=0) / (weight * values**2).sum(axis=0)
+        return replace(self, task=replace(task, smearing=factor))
 
 
 def make_scorer(

@@ -140,8 +140,10 @@ def check_task(task: Task, k: int) -> None:
     if not isinstance(task, Classes):
         need(1 <= task.n_outputs <= MOST and task.n_outputs == k, "the outputs do not fit")
         need((task.shift is None) == (task.scale is None), "the units of the targets do not fit")
-        check_shapes(task, shift=(k,), scale=(k,))
+        need(task.smearing is None or task.scale is not None, "logarithms have no units")
+        check_shapes(task, shift=(k,), scale=(k,), smearing=(k,))
         check_positive(task, "scale")
+        check_positive(task, "smearing")
         return
     labels = task.classes
     need(labels.dtype.kind in "biufUO", "classes are no labels")

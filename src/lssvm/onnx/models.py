@@ -623,7 +623,9 @@ def add_outputs(
         return class_outputs(labels, *add_classifier(model, features, wanted))
     raw = add_fit(features, model.record_)
     if isinstance(task, Numbers) and task.scale is not None and task.shift is not None:
-        raw = raw * task.scale[None, :] + task.shift[None, :]
+        L, constant = task.linear_scores()
+        raw = raw * np.diag(L)[None, :] + constant[None, :]
+        raw = raw if task.smearing is None else X.graph.node("Exp", raw)
     values = {"prediction": raw}
     if isinstance(model, KernelRegressor) and interval is not None:
         ends = add_interval(model, X, values["prediction"], interval)

@@ -27,12 +27,17 @@ from lssvm.tasks.losses import (
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Targets are numbers, one or several a row: scale * output + shift, where these are given."""
+    """Targets are numbers, one or several a row: scale * output + shift, where these are given.
+
+    With ``smearing`` (k,) that is the logarithm of a target, and predictions of the mean are its
+    exponential times ``smearing``.
+    """
 
     n_outputs: int
     single: bool = True
     shift: FloatArray | None = None
     scale: FloatArray | None = None
+    smearing: FloatArray | None = None
 
     @property
     def classes(self) -> None:
@@ -56,22 +61,41 @@ class Numbers:
 
     def outputs_of(self, targets: FloatArray) -> FloatArray:
         """Return targets (t, k) as outputs are to be."""
+        if self.smearing is not None:
+            bad = np.flatnonzero(~(targets > 0).all(axis=1))
+            if len(bad):
+                raise InvalidInputError(
+                    f"y has values that are not positive in {len(bad)} of {len(targets)} rows, the "
+                    f"first in row {bad[0]}, but the model is one of logarithms: give positive "
+                    "targets, or fit with target_scale='identity'."
+                )
+            targets = np.log(targets)
         return targets if self.scale is None else np.asarray((targets - self.shift) / self.scale)
 
     def in_units(self, raw: FloatArray) -> FloatArray:
-        """Return outputs (t, k) in the units of the targets."""
-        return raw if self.scale is None else np.asarray(raw * self.scale + self.shift)
+        """Return outputs (t, k) in the units of the targets: the inverse of `outputs_of`."""
+        values = raw if self.scale is None else np.asarray(raw * self.scale + self.shift)
+        return values if self.smearing is None else np.exp(values)
+
+    def mean(self, raw: FloatArray) -> FloatArray:
+        """Return the predicted means (t, k) of the targets."""
+        values = self.in_units(raw)
+        return values if self.smearing is None else values * self.smearing
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return predictions of shape (t,) or (t, k)."""
-        values = self.in_units(raw)
+        return self.shaped(self.mean(raw))
+
+    def shaped(self, values: FloatArray) -> FloatArray:
+        """Return values (t, k) as predictions are returned, of shape (t,) or (t, k)."""
         return values[:, 0] if self.single else values
 
     def linear_scores(self) -> tuple[FloatArray, FloatArray]:
-        """Return L (k, k) and c (k,): predictions are outputs times L, plus c."""
+        """Return L (k, k) and c (k,): predictions, or their logarithms, are outputs @ L + c."""
         if self.scale is None or self.shift is None:
             return np.eye(self.n_outputs), np.zeros(self.n_outputs)
-        return np.diag(self.scale), self.shift
+        constant = self.shift if self.smearing is None else self.shift + np.log(self.smearing)
+        return np.diag(self.scale), constant
 
     def scores(self, raw: FloatArray) -> FloatArray:
         """Return what a scorer may ask for beside predictions: the outputs."""

@@ -7,6 +7,7 @@ classifier, from scores.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -226,11 +227,11 @@ MAX_RESIDUALS = 10_000
 """Residuals that a model keeps; of more, as many quantiles."""
 
 
-def check_coverage(coverage: float) -> float:
-    """Return ``coverage`` as a float, or raise if it is not inside (0, 1)."""
+def check_coverage(coverage: float, name: str = "coverage") -> float:
+    """Return a coverage or level as a float, or raise if it is not inside (0, 1)."""
     number = isinstance(coverage, (int, float, np.number)) and type(coverage) is not bool
     if not number or not 0.0 < float(coverage) < 1.0:
-        raise not_usable("coverage", coverage, "give a number between 0 and 1, such as 0.95.")
+        raise not_usable(name, coverage, "give a number between 0 and 1, such as 0.95.")
     return float(coverage)
 
 
@@ -255,37 +256,100 @@ class Residuals:
     nearby : int
         Of a model with leaves: training rows near a row whose errors are its local deviation; 0:
         those of its leaf.
+    two_sided : bool
+        Whether quantiles are those of the residuals themselves where these are clearly skewed;
+        otherwise they are those of their absolute values.
     """
 
     values: list[FloatArray]
     weight: list[FloatArray]
     nearby: int = 0
+    two_sided: bool = False
 
-    def factor(self, coverage: float, output: int) -> tuple[float, float]:
-        """Return the ends of the interval of one output in units of the local deviation."""
+    def quantiles(self, levels: Sequence[float], output: int) -> FloatArray:
+        """Return quantiles of a new residual of one output, non-decreasing in their levels.
+
+        A new residual is below that of a level q > 1/2 with probability q at least, and above that
+        of a level q < 1/2 with probability 1 - q at least. Levels that there are too few rows for
+        are infinite.
+        """
         values, weight = self.values[output], self.weight[output]
         size = np.abs(values)
         order = np.argsort(size, kind="stable")
-        q = conformal_quantile(size[order], weight[order], coverage)
-        if not np.isfinite(q):
-            warnings.warn(
-                f"{float(weight.sum()):.3g} rows are too few for intervals of coverage "
-                f"{coverage:g}, so they are infinite: give more rows, or a lower coverage.",
-                NumericalWarning,
-                stacklevel=4,
-            )
-        return -q, q
+        skewed = self.two_sided and is_skewed(values, weight)
+        ends = []
+        for level in levels:
+            side = float(np.sign(level - 0.5))
+            end = conformal_quantile(size[order], weight[order], abs(2.0 * level - 1.0))
+            if skewed:
+                some = (values, weight) if side >= 0.0 else (-values[::-1], weight[::-1])
+                one = conformal_quantile(*some, max(level, 1.0 - level))
+                # Of too few rows on one side the symmetric end, outside of all rows of the side.
+                end = one if np.isfinite(one) else max(end, float(some[0][-1]))
+                side = side or 1.0
+            ends.append(side * end if side else 0.0)
+        return np.array(ends)
+
+    def factor(self, coverage: float, output: int) -> tuple[float, float]:
+        """Return the ends of the interval of one output in units of the local deviation."""
+        low, high = self.quantiles([0.5 - coverage / 2.0, 0.5 + coverage / 2.0], output)
+        if not np.isfinite(high - low):
+            self.warn_of_few(f"intervals of coverage {coverage:g}", "a lower coverage", output)
+        return float(low), float(high)
+
+    def warn_of_few(self, what: str, instead: str, output: int) -> None:
+        """Warn that there are too few rows for what was asked for."""
+        warnings.warn(
+            f"{float(self.weight[output].sum()):.3g} rows (or groups of rows) are too few for "
+            f"{what}, so they are infinite: give more rows, or {instead}.",
+            NumericalWarning,
+            stacklevel=5,
+        )
+
+
+def is_skewed(values: FloatArray, weight: FloatArray) -> bool:
+    """Say whether the signs of residuals differ from those of a symmetric distribution.
+
+    Sign tests of the largest 5, 10, 20, 50 and 100 % of the residuals, where these are at least 20
+    observations; weights sum to the number of observations. One of them has to exceed 2.5 standard
+    errors.
+    """
+    order = np.argsort(-np.abs(values), kind="stable")
+    total, signed = np.cumsum(weight[order]), np.cumsum((np.sign(values) * weight)[order])
+    if not len(total) or total[-1] < _ENOUGH:
+        return False
+    for share in (0.05, 0.1, 0.2, 0.5, 1.0):
+        last = min(int(np.searchsorted(total, share * total[-1])), len(total) - 1)
+        if total[last] >= _TESTED and abs(signed[last]) > _CLEARLY * np.sqrt(total[last]):
+            return True
+    return False
+
+
+_ENOUGH = 100  # observations below which residuals are taken to be symmetric
+_TESTED = 20  # of which a sign test is made
+_CLEARLY = 2.5  # standard errors
+_FEW_GROUPS = 20  # as many as intervals of 95 % need; fewer groups count as so many
 
 
 def scaled_residuals(
-    residuals: FloatArray, scale: FloatArray, weight: FloatArray | None = None
+    residuals: FloatArray,
+    scale: FloatArray,
+    weight: FloatArray | None = None,
+    groups: IntArray | None = None,
 ) -> Residuals:
-    """Divide residuals by their scale and keep them sorted, at most 10,000 of each output."""
+    """Divide residuals by their scale and keep them sorted, at most 10,000 of each output.
+
+    Rows of a group (n,) depend on each other: the number of observations is that of the groups,
+    (sum of weights)^2 / (sum of squared weights) of them where they are of different size.
+    """
     w = np.ones(len(residuals)) if weight is None else np.asarray(weight, dtype=np.float64)
     values, weights = [], []
     for e, s in zip(residuals.T, scale.T, strict=True):
         good = np.isfinite(e) & np.isfinite(s) & (w > 0)
         e, s, own = e[good], s[good], in_observations(w[good])
+        if groups is not None and len(own):
+            size = np.bincount(groups[good], own)
+            own = own * min(max(size.sum() / (size @ size), _FEW_GROUPS / size.sum()), 1.0)
         tiny = np.finfo(np.float64).tiny  # where there is no noise at all
         with np.errstate(over="ignore"):  # such residuals are cut off
             r = np.clip(e / np.maximum(s, tiny), -1e300, 1e300)
