@@ -12,13 +12,13 @@ from tests.meta.tree import package_sources
 import lssvm
 
 # Limits that only go down: who improves a number writes the new one here. In brackets the aim.
-MOST_FILES = 174
-MOST_LINES = 41_850  # (33,000) without docstrings, comments and empty lines
+MOST_FILES = 171
+MOST_LINES = 41_216  # (33,000) without docstrings, comments and empty lines
 MOST_ASKED = 0  # getattr and hasattr in the command line and the report
 MOST_CLASSES = 3  # of ours in a resolution order
 MOST_PARAMETERS = 18  # of an estimator
-MOST_PLACES = 28  # (6) questions of models where rows are, or where they are computed with
-MOST_UNSEEN = 13  # parameters typed Any where a model is meant
+MOST_PLACES = 3  # questions of models where rows are, or where they are computed with
+MOST_UNSEEN = 10  # parameters typed Any where a model is meant
 _WITH_TEXTS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MEANT = {"estimator", "fit", "fitted", "model", "problem", "record"}
 

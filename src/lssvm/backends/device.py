@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
 from lssvm._core.blocks import require, run_blocks, slices
-from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
+from lssvm._core.device import Device, Halving, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import FoldModels, Host, Named, Result
 from lssvm.data.dataset import Dataset
@@ -679,25 +679,3 @@ class Torch:
 
 Backend: TypeAlias = Host | Torch
 """What computes with rows; both classes have the same members."""
-
-
-def find_backend(
-    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
-) -> Backend:
-    """Return what computes with rows X: a device, or the host.
-
-    Parameters
-    ----------
-    name : str, torch.device or None
-        As the parameter ``device`` of an estimator names it.
-    X : array or None
-        The rows, where they are arrays.
-    dispatch : bool
-        Whether arrays of other libraries are computed with where they are.
-    limit : int or None
-        Bytes that may be used on a device; None: most of what is free.
-    budget, threads : int
-        Memory of the host in bytes, and its threads.
-    """
-    place = find_device(name, X, dispatch=dispatch and X is not None)
-    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit))

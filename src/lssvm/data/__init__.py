@@ -1,7 +1,6 @@
 """Data sets: arrays, files larger than memory, blocks of features and targets."""
 
 from lssvm.data.csv_files import CsvOptions
-from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import ArraySource, Block, LookedUp, RowSource
 from lssvm.data.scanning import Scan, scan
 
@@ -10,7 +9,6 @@ __all__ = [
     "Block",
     "CsvOptions",
     "LookedUp",
-    "PreparedTable",
     "RowSource",
     "Scan",
     "scan",

@@ -486,36 +486,6 @@ def fold_numbers(
     return _spread(turns, order, new, labels), n_folds
 
 
-def draw_rows(keys: NDArray[np.uint64], size: int, labels: AnyArray | None = None) -> IntArray:
-    """Return sorted numbers of ``size`` rows, those of the smallest keys.
-
-    Parameters
-    ----------
-    keys : uint64 array of shape (n,)
-        Random numbers.
-    size : int
-        How many rows.
-    labels : array of shape (n,), optional
-        Classes, which are drawn in proportion.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data.folds import draw_rows
-    >>> draw_rows(np.array([7, 3, 8, 9], dtype=np.uint64), 2, np.array([0, 0, 1, 1]))
-    array([1, 2])
-    """
-    order = np.argsort(keys, kind="stable")
-    if labels is not None:  # the j-th row of N_c comes at the place (j + 1/2) / N_c
-        own, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)[1:]
-        by_class = np.argsort(own, kind="stable")
-        place = np.empty(len(order))
-        first = np.cumsum(sizes) - sizes
-        place[by_class] = np.arange(len(order)) - np.repeat(first, sizes) + 0.5
-        order = order[np.argsort(place / sizes[own], kind="stable")]
-    return np.sort(order[:size]).astype(np.intp)
-
-
 def _with_others(
     fold: AnyArray, hashes: NDArray[np.uint64], counted: BoolArray, n_folds: int
 ) -> AnyArray:
@@ -867,8 +837,8 @@ def restrict_folds(folds: Folds, rows: IntArray, n: int) -> Folds:
 
 def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:
     try:
-        train, test = split
-        rows = _indices(train), _indices(test)
+        train, test = (np.asarray(part) for part in split)
+        rows = [np.flatnonzero(p) if p.dtype == bool else p.astype(np.intp) for p in (train, test)]
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             "cv has an entry that is no pair of training and test row numbers: give an iterable "
@@ -878,12 +848,7 @@ def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:
         raise InvalidInputError(
             f"cv names rows that do not exist: X has {n} rows, numbered from 0 to {n - 1}."
         )
-    return rows
-
-
-def _indices(rows: Any) -> IntArray:
-    index = np.asarray(rows)
-    return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
+    return rows[0], rows[1]
 
 
 class _PositionSplitter:

@@ -20,7 +20,7 @@ import numpy as np
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
-from lssvm.data.dates import ORDERS, DateStyle, parse_dates, read_text
+from lssvm.data.dates import ORDERS, DateStyle, parse_dates
 from lssvm.data.effects import MOST_COLUMNS, MOST_FEATURES, MOST_TARGETS, learn_effects
 from lssvm.data.encodings import (
     CYCLES,
@@ -49,6 +49,7 @@ from lssvm.data.folds import (
     repeats_by_nature,
     splitter_folds,
 )
+from lssvm.data.number_text import other_than_text
 from lssvm.data.raw import RawBlock
 from lssvm.data.text import TextEncoding, is_text, learn_supervised_text, learn_text
 
@@ -502,44 +503,6 @@ def check_finite(column: RawColumn, place: Callable[[int], str]) -> None:
             )
 
 
-# -- what is reported --------------------------------------------------------------------------
-
-HEADINGS = ("column", "kind", "done", "why", "features")
-
-
-class PreparationReport(dict[str, list[str | int]]):
-    """A dict from headings to lists, one entry for each column, that prints as a table.
-
-    Examples
-    --------
-    >>> from lssvm.preparation import TablePreparation
-    >>> report = TablePreparation().fit({"age": [20, 40], "one": [1, 1]}).report_
-    >>> report["column"], report["done"]
-    (['age', 'one'], ['standardised', 'dropped'])
-    """
-
-    @classmethod
-    def of(cls, prepared: PreparedTable) -> PreparationReport:
-        """Return the report of a preparation.
-
-        Parameters
-        ----------
-        prepared : PreparedTable
-            What was learned from a table.
-        """
-        rows = [(c.name, c.kind, c.done, c.why, c.width) for c in prepared.columns]
-        return cls({h: [row[i] for row in rows] for i, h in enumerate(HEADINGS)})
-
-    def __str__(self) -> str:
-        columns = [[h, *map(str, self[h])] for h in HEADINGS]
-        widths = [max(map(len, column)) for column in columns]
-        lines = []
-        for row in zip(*columns, strict=True):
-            cells = [cell.ljust(w) for cell, w in zip(row[:-1], widths[:-1], strict=True)]
-            lines.append("  ".join([*cells, row[-1].rjust(widths[-1])]))
-        return "\n".join(lines)
-
-
 # -- learning ----------------------------------------------------------------------------------
 
 DROPPED = "dropped"
@@ -556,11 +519,6 @@ NEARLY_ALL = 0.9
 
 LONG = 40
 """Characters, on average, from which on text is taken for sentences."""
-
-MOSTLY = 0.8
-"""Share of the rows whose text is a number or a date from which on that is remarked."""
-
-_NUMBER = re.compile(r"[+-]?[$€£]? ?\d[\d., ']*(?:e[+-]?\d+)? ?[%$€£]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -1039,7 +997,7 @@ class Learner:
                 return _text_column(column, text, settings)
         if reason and settings.judges(column.name):
             return self._dropped(column, reason)
-        guess = _other_than_text(column, counts)
+        guess = other_than_text(column.levels, counts.weight[:-1])
         why = f"{len(levels):,} level" + "s" * (len(levels) != 1)
         if len(levels) > settings.max_levels and self.supervised:
             why += f", more than max_levels={settings.max_levels}"
@@ -1134,32 +1092,3 @@ def _with_holes(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str
         done += ", missing ones filled and marked"
         why += f"; missing ones get the median, {encoding.fill:g}"
     return done, why
-
-
-def _other_than_text(column: RawColumn, counts: LevelWeights) -> str:
-    """Return what to know of text that is numbers or dates but for some words; else nothing."""
-    step = max(1, len(column.levels) // 1000)
-    levels, rows = column.levels[::step], counts.weight[:-1][::step]
-    if len(levels) < 3:
-        return ""
-    for what, remedy, like in (
-        ("dates", "dates (pandas.to_datetime)", lambda text: read_text(text) is not None),
-        ("numbers", "numbers (pandas.to_numeric)", lambda text: _NUMBER.fullmatch(text.strip())),
-    ):
-        fits = np.array([bool(like(text)) for text in levels])
-        if rows[fits].sum() < MOSTLY * rows.sum() or fits.sum() < 3:
-            continue
-        if fits.all():
-            if what == "numbers" and not any({*".,%$€£"} & {*text} for text in levels):
-                return ""  # codes
-            return (
-                f"{what} written as text ({levels[0]!r}) are used as categories. If they are "
-                f"{what}, turn them into {remedy}"
-            )
-        words = [levels[i] for i in np.flatnonzero(~fits)[:3]]
-        return (
-            f"{what} but for {', '.join(map(repr, words))} in {rows[~fits].sum():g} of "
-            f"{rows.sum():g} rows are used as categories. If these mean a missing value, make them "
-            "missing (None; --missing)"
-        )
-    return ""

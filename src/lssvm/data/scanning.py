@@ -429,7 +429,13 @@ class Scan:
         return
 
     def in_memory(self, who: str) -> NoReturn:
-        """Refuse: not all rows are in memory, as ``who`` needs them."""
+        """Refuse: not all rows are in memory.
+
+        Parameters
+        ----------
+        who : str
+            The estimator that needs them.
+        """
         raise InvalidInputError(
             f"{who} takes arrays, as it needs all rows at once, but X is a scan, which is read in "
             "blocks: use FixedSizeLSSVC or FixedSizeLSSVR, which read scans, or give arrays X and "
@@ -437,7 +443,13 @@ class Scan:
         )
 
     def checked(self, check: Callable[[Any], Any]) -> Scan:
-        """Return the scan: its rows are checked when they are read."""
+        """Return the scan: its rows are checked when they are read.
+
+        Parameters
+        ----------
+        check : callable
+            Of arrays in memory.
+        """
         return self
 
     def read(self) -> RawBlock:

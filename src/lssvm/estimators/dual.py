@@ -6,9 +6,8 @@ from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import open_given, with_better_code
+from lssvm.estimators.opening import map_rows, open_given, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
-from lssvm.fitting.input_metric import map_rows
 from lssvm.tuning import CirculantSearch, ShrinkingGridSearch
 
 PAPER_2002: dict[str, Any] = {"C": "cv", "gamma": "cv", "cv": 10}

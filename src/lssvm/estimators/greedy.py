@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, callback_of, reports
-from lssvm.estimators.opening import Opened, open_given
+from lssvm.estimators.opening import Opened, map_rows, open_given
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
-from lssvm.fitting.input_metric import map_rows
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 

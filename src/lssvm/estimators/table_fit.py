@@ -17,24 +17,30 @@ from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
 from lssvm._core.device import on_host
 from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.random import as_generator
-from lssvm.backends.device import Backend, find_backend
+from lssvm.backends.device import Backend
 from lssvm.backends.host import host_of
+from lssvm.backends.rows import find_backend
 from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import Learned, PreparedTable
 from lssvm.data.raw import RawBlock, TableRows
 from lssvm.data.sampling import Sample
 from lssvm.estimators.base import callback_of
-from lssvm.estimators.opening import Inputs
-from lssvm.estimators.validation import check_groups
+from lssvm.estimators.opening import Inputs, check_groups
 from lssvm.fitting.compression import compress
 from lssvm.fitting.input_metric import check_length, read_metric
 from lssvm.fitting.problem import AllRows, Encode, Problem
 from lssvm.fitting.record import Fit, Scaling
 from lssvm.fitting.table import SMALL, Interrupted, fit_table
-from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, TableFit
+from lssvm.fitting.table_record import (
+    KERNELS,
+    SCALINGS,
+    Configuration,
+    TableFit,
+    column_importances,
+)
 from lssvm.fitting.table_scoring import make_scorer, read_scorer
-from lssvm.fitting.table_updates import change_rows, column_importances
+from lssvm.fitting.table_updates import change_rows
 from lssvm.fitting.table_work import PRESETS, Clock, TableSettings
 from lssvm.kernels import Metric
 from lssvm.local.cluster import find_engine

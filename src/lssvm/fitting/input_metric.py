@@ -105,14 +105,6 @@ def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, s
     return _Rounds(rows, choice, metric_option, seed).learn()
 
 
-def map_rows(rows: Rows, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
-    """Return rows after the metric that a parameter asks for, and the metric."""
-    if choice.metric is None:
-        return rows, IDENTITY
-    metric = metric_of(check_metric(choice), rows, choice, seed)
-    return rows.mapped(metric), metric
-
-
 def check_length(metric: Metric, d: int, what: str) -> None:
     """Refuse a metric of other than d features; ``what`` says where they are."""
     if metric.map is not None and len(metric.map) != d:

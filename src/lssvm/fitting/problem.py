@@ -14,13 +14,13 @@ from lssvm._core.random import hash_positions
 from lssvm.data.dataset import Dataset
 from lssvm.data.folds import (
     are_observations,
-    draw_rows,
     fold_numbers,
     hash_rows,
     observation_weight,
     rank_hashes,
 )
 from lssvm.data.preparation import Learned
+from lssvm.data.sampling import draw_rows
 from lssvm.fitting.record import Scaling
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.fitting.record import Features, Fit, Scaling, State
+from lssvm.fitting.record import Features, Fit, Member, Scaling, State
 from lssvm.kernels import Kernel, Metric
-from lssvm.kernels.metric import Shape, low_rank
+from lssvm.kernels.metric import Shape, low_rank, mean_outer_product
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel
@@ -285,3 +286,31 @@ def summary(fit: TableFit) -> str:
         if not step.taken and np.isfinite(step.gain)
     ]
     return "\n".join([*lines, *columns])
+
+
+_LEAVES = 100  # whose gradients the importances are made of
+_ROWS = 600  # at which gradients are taken
+
+
+def column_importances(fit: TableFit) -> FloatArray:
+    """Return how much the output changes along every column, summing to 1."""
+    n = len(fit.any_prepared.columns)
+    total = np.zeros(n)
+    for member in fit.members:
+        slopes = _mean_squared_slopes(member)
+        sources = np.asarray(fit.prepared[member.scaling].sources, dtype=np.intp)
+        if slopes.sum() > 0:
+            total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
+    return total / total.sum() if total.sum() > 0 else total
+
+
+def _mean_squared_slopes(member: Member) -> FloatArray:
+    """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
+    parts = member.leaves()
+    parts = parts[:: -(-len(parts) // _LEAVES)]
+    most = max(1, _ROWS // len(parts))
+    total = []
+    for one in parts:
+        Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
+        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // most)], Z, one.coef))
+    return np.asarray(np.sum(total, axis=0))

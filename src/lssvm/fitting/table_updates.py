@@ -1,9 +1,8 @@
-"""A fitted model for tables: importances of its columns, rows that are added or removed."""
+"""Rows that are added to a fitted model for tables, or removed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -13,36 +12,8 @@ from lssvm.backends.device import Backend
 from lssvm.fitting.record import Features, Member
 from lssvm.fitting.table_prototypes import change_global
 from lssvm.fitting.table_record import TableFit
-from lssvm.kernels.metric import mean_outer_product
 from lssvm.local import Rows
 from lssvm.local.cluster import find_engine
-
-_LEAVES = 100  # whose gradients the importances are made of
-_ROWS = 600  # at which gradients are taken
-
-
-def column_importances(fit: TableFit) -> FloatArray:
-    """Return how much the output changes along every column, summing to 1."""
-    n = len(fit.any_prepared.columns)
-    total = np.zeros(n)
-    for member in fit.members:
-        slopes = _mean_squared_slopes(member)
-        sources = np.asarray(fit.prepared[member.scaling].sources, dtype=np.intp)
-        if slopes.sum() > 0:
-            total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
-    return total / total.sum() if total.sum() > 0 else total
-
-
-def _mean_squared_slopes(member: Member) -> FloatArray:
-    """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
-    parts = member.leaves()
-    parts = parts[:: -(-len(parts) // _LEAVES)]
-    most = max(1, _ROWS // len(parts))
-    total = []
-    for one in parts:
-        Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
-        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // most)], Z, one.coef))
-    return np.asarray(np.sum(total, axis=0))
 
 
 def change_rows(
