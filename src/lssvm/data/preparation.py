@@ -21,7 +21,6 @@ from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates
-from lssvm.data.effects import MOST_COLUMNS, MOST_FEATURES, MOST_TARGETS, learn_effects
 from lssvm.data.encodings import (
     CYCLES,
     HALF,
@@ -528,7 +527,6 @@ class PreparationSettings:
     numbers: str | Mapping[str, str] = "standardised"
     rare: float = 5
     max_levels: int = 50
-    effects: int | None = 8
     category_scale: float = 1.0
     smoothing: float | None = None
     target: str = "auto"
@@ -635,8 +633,7 @@ def learn(
     columns = [learner.column(column) for column in inside.columns]
     many = [j for j, column in enumerate(columns) if column.done == ""]
     encoded: dict[int, FloatArray] = {}
-    with_effects = _columns_with_effects(columns, inside, settings) if y is not None else []
-    if many or with_effects:
+    if many:
         targets = read_targets(y, n, settings.target, w > 0)
         sure = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
         kept = [table.columns[j] for j in sure or many]
@@ -650,8 +647,6 @@ def learn(
             encode = _encode_text if columns[j].kind == "text" else _encode_by_target
             columns[j], held_out = encode(columns[j], table.columns[j], w, targets, settings, fold)
             encoded |= {} if held_out is None else {j: held_out}
-        if set(with_effects) - set(many) and 0 < len(targets.suffixes) <= MOST_TARGETS:
-            _add_effects(columns, encoded, with_effects, table, w, targets, fold)
     if all(column.encoding is None for column in columns):
         reasons = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:10])
         raise InvalidInputError(
@@ -773,60 +768,6 @@ def _text_column(
         guess = f"{why} are used by their words. If these mean nothing for new rows, name the "
         guess += "column in drop=, otherwise in keep="
     return PreparedColumn(column.name, "text", encoding, done, why, guess)
-
-
-def _columns_with_effects(
-    columns: list[PreparedColumn], table: RawTable, settings: PreparationSettings
-) -> list[int]:
-    """Return the positions of the categories of many levels, those with the most levels first."""
-    if settings.effects is None:
-        return []
-    n_levels = {
-        j: len(np.unique(raw.values[raw.values >= 0]))
-        for j, (column, raw) in enumerate(zip(columns, table.columns, strict=True))
-        if column.kind == "category" and column.done != DROPPED and not raw.ordered
-    }
-    chosen = [j for j, n in n_levels.items() if n >= settings.effects]
-    return sorted(chosen, key=lambda j: -n_levels[j])[:MOST_COLUMNS]
-
-
-def _add_effects(
-    columns: list[PreparedColumn],
-    encoded: dict[int, FloatArray],
-    chosen: list[int],
-    table: RawTable,
-    weight: FloatArray,
-    targets: Targets,
-    fold: IntArray,
-) -> None:
-    """Add the effects of levels to indicators, and both to what is encoded out of fold."""
-    known = {*chosen, *encoded}
-    others = PreparedTable(
-        tuple(replace(c, encoding=None) if j in known else c for j, c in enumerate(columns)),
-        table.named,
-    )
-    if others.n_features > MOST_FEATURES:
-        return
-    features = others.encode(others.used_columns(table))
-    counts = [LevelWeights.of(table.columns[j], weight) for j in chosen]
-    learned, held_out = learn_effects(counts, features, weight, targets.values, fold)
-    suffixes = tuple(s.replace(":target", ":effect", 1) for s in targets.suffixes)
-    for j, count, effects, of_rows in zip(chosen, counts, learned, held_out, strict=True):
-        encoding = columns[j].encoding
-        if j in encoded or not isinstance(encoding, LevelEncoding):
-            continue
-        indicators = np.empty((table.n_rows, encoding.width))
-        encoding.encode(table.columns[j], indicators)
-        encoded[j] = np.hstack([indicators, of_rows])
-        encoding = LevelEncoding(
-            encoding.levels,
-            np.hstack([encoding.values, effects[:-1][count.weight[:-1] > 0]]),
-            np.append(encoding.missing, effects[-1]),
-            np.append(encoding.unseen, np.zeros(len(suffixes))),
-            encoding.suffixes + suffixes,
-        )
-        done = f"indicators and effects, {_features(encoding.width)}"
-        columns[j] = replace(columns[j], encoding=encoding, done=done)
 
 
 def _features(count: int) -> str:

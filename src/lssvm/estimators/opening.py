@@ -652,8 +652,7 @@ def _learned(estimator: Estimator, data: Scan, drawn: Sample) -> Learned | None:
         estimator.feature_names_in_ = np.array(data.schema.names, dtype=object)
     if not data.prepare:
         return None
-    target = "classes" if classes else "numbers"
-    settings = PreparationSettings(target=target, effects=None, seed=seed)  # rows can be forgotten
+    settings = PreparationSettings(target="classes" if classes else "numbers", seed=seed)
     targets = block.target if classes else number_targets(block)
     learned = learn(block.table, targets, block.weight, None, settings)
     learned.prepared.warn_of_columns()

@@ -84,11 +84,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     max_levels : int, default=50
         Categories with more levels are encoded by the target. Without ``y``, the most frequent
         ``max_levels`` levels have indicators and the others are pooled.
-    effects : int or None, default=8
-        Categories with at least so many levels also have the effects of their levels on the
-        targets, other columns being equal: random effects in a linear mixed model. None: no
-        effects. With more than 6 classes, or more than 300 features of other columns, there are
-        none.
     category_scale : float, default=1.0
         Two different levels of a category are ``sqrt(2) * category_scale`` apart; sqrt(2) is the
         root mean square distance of two rows in a standardised number. Three or more levels have
@@ -191,7 +186,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     _: KW_ONLY
     rare: float = 5
     max_levels: int = 50
-    effects: int | None = 8
     category_scale: float = 1.0
     smoothing: float | str = "auto"
     target: str = "auto"
@@ -298,7 +292,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         array of str
             ``age``; ``age=(missing)``; ``job=cook``, ``job=(rare)``; ``town:target=yes``;
-            ``town:effect=yes``; ``when:year_sin``.
+            ``when:year_sin``.
         """
         check_is_fitted(self)
         prepared: PreparedTable = self.prepared_
@@ -438,9 +432,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             raise not_known("target", self.target, f"choose one of {TARGETS}.")
         _check_number("rare", self.rare, 0, "a number of rows, or a share below 1")
         _check_number("max_levels", self.max_levels, 1, "a whole number from 1 on", whole=True)
-        if self.effects is not None:
-            needed = "None or a whole number from 2 on"
-            _check_number("effects", self.effects, 2, needed, whole=True)
         _check_number("category_scale", self.category_scale, 1e-300, "a number above 0")
         own_folds = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
         own_folds = own_folds and not isinstance(self.cv, str)
