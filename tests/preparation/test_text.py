@@ -113,8 +113,7 @@ def test_components_are_those_of_an_exact_decomposition():
     np.add.at(counts, (owner, bucket), 1.0)
     frequency = (counts > 0).sum(axis=0)
     kept = (frequency >= 2) & (frequency < 200)
-    X = np.where(counts > 0, 1.0 + np.log(np.maximum(counts, 1.0)), 0.0)[:, kept]
-    X *= np.log(201.0 / (1.0 + frequency[kept])) + 1.0
+    X = counts[:, kept] * (np.log(201.0 / (1.0 + frequency[kept])) + 1.0)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     U, s, _ = np.linalg.svd(X, full_matrices=False)
     exact = U[:, :15] * s[:15]

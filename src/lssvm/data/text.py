@@ -259,9 +259,9 @@ def _counts(texts: Sequence[str], buckets: IntArray) -> Iterator[tuple[int, csr_
 def _weighted_vectors(
     texts: Sequence[str], buckets: IntArray, idf: FloatArray
 ) -> Iterator[tuple[int, csr_array]]:
-    """Yield blocks of texts as tf-idf vectors of length 1: (1 + log count) idf."""
+    """Yield blocks of texts as tf-idf vectors of length 1, proportional to count times idf."""
     for start, X in _counts(texts, buckets):
-        X.data = (1.0 + np.log(X.data)) * idf[X.indices]
+        X.data *= idf[X.indices]
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         X.data /= np.sqrt(np.bincount(rows, X.data**2, minlength=X.shape[0]))[rows]
         yield start, X
