@@ -279,15 +279,14 @@ class Residuals:
         skewed = self.two_sided and is_skewed(values, weight)
         ends = []
         for level in levels:
-            side = float(np.sign(level - 0.5))
+            side = 1.0 if level >= 0.5 else -1.0
             end = conformal_quantile(size[order], weight[order], abs(2.0 * level - 1.0))
             if skewed:
-                some = (values, weight) if side >= 0.0 else (-values[::-1], weight[::-1])
+                some = (values, weight) if side > 0.0 else (-values[::-1], weight[::-1])
                 one = conformal_quantile(*some, max(level, 1.0 - level))
                 # Of too few rows on one side the symmetric end, outside of all rows of the side.
                 end = one if np.isfinite(one) else max(end, float(some[0][-1]))
-                side = side or 1.0
-            ends.append(side * end if side else 0.0)
+            ends.append(side * end if skewed or level != 0.5 else 0.0)
         return np.array(ends)
 
     def factor(self, coverage: float, output: int) -> tuple[float, float]:
