@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.evidence.methods import Ask, Group, Method, NotThereError
 from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm.estimators import table_fit
+from lssvm.estimators.table_fit import settings_of
 from lssvm.fitting import TableSettings
 
 
@@ -31,8 +34,14 @@ class _Changed:
 
     changes: dict[str, Any]
 
-    def _settings(self, *sizes: Any) -> TableSettings:
-        return replace(super()._settings(*sizes), **self.changes)  # type: ignore[misc]
+    def fit(self, *data: Any, **options: Any) -> Any:
+        """Fit with the changed settings."""
+        with patch.object(table_fit, "settings_of", self.settings):
+            return super().fit(*data, **options)  # type: ignore[misc]
+
+    def settings(self, model: Any, data: Any) -> TableSettings:
+        """Return the settings of the model, changed."""
+        return replace(settings_of(model, data), **self.changes)
 
 
 class ChangedClassifier(_Changed, LSSVMClassifier):

@@ -39,6 +39,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 from tests.meta.tree import ROOT
 
+from lssvm.estimators.table_fit import settings_of
+
 pytestmark = pytest.mark.usefixtures("without_nested_folds")
 
 STATE = {
@@ -307,7 +309,8 @@ def test_the_models_for_tables_fit(folder, name):
 def test_an_ingredient_of_the_settings_is_switched_off(folder, monkeypatch):
     ask = Ask("classes", 40, 3, 0, 1, 1.0)
     model = registry()["table-without-rounds"].make(ask)
-    assert model._settings(40) == replace(registry()["table"].make(ask)._settings(40), rounds=0)
+    usual = settings_of(registry()["table"].make(ask), None)
+    assert model.settings(model, None) == replace(usual, rounds=0)
     record = measuring.measure(
         folder, "made@40", registry()["table-without-rounds"], 0, threads=1, budget=0.01
     )

@@ -492,8 +492,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         rows, task, fit = self._inputs(X), self._task, self.record_
         if out is not None:
             return rows.write(fit, task.predict, out)
-        empty = np.empty(0 if task.single else (0, task.n_outputs))
-        mean = rows.apply(fit, task.predict, empty, "predict")
+        mean = rows.apply(fit, task.predict, task.predict(np.empty((0, task.n_outputs))), "predict")
         if return_cov:
             features = rows.mapped(fit)
             n = features.shape[0]

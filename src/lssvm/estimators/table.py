@@ -640,7 +640,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         return float(super().score(*with_targets(self, X, y, sample_weight)))
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any) -> Any:
         """Return the predictions for a table, shape (n,) or (n, k).
 
         Parameters
@@ -648,8 +648,9 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X : table of n rows, or Scan
             Rows with the columns of the fit.
         """
-        rows = self._inputs(X)
-        return np.asarray(self.record_.task.predict(rows.outputs(self.record_)))
+        rows, task = self._inputs(X), self.record_.task
+        empty = task.predict(np.empty((0, task.n_outputs)))
+        return rows.apply(self.record_, task.predict, empty, "predict")
 
     def predict_interval(self, X: Any, coverage: float = 0.95) -> FloatArray:
         """Return intervals that hold a new observation with a given probability.

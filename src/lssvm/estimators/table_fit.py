@@ -106,7 +106,7 @@ def seed_of_model(model: Model) -> int:
     return int(as_generator(model.random_state).integers(2**31))
 
 
-def _settings(model: Model, data: Dataset | None) -> TableSettings:
+def settings_of(model: Model, data: Dataset | None) -> TableSettings:
     """Return the settings of the fit from the parameters."""
     if model.preset not in PRESETS:
         raise not_known("preset", model.preset, f"choose one of {', '.join(PRESETS)}.")
@@ -202,7 +202,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         raise not_usable("time_limit", limit, "give a number of seconds > 0, or None.")
     clock = Clock(None if limit is None else float(limit))
     read_scorer(model.scoring)
-    settings = _settings(model, None if large is None else large.data)
+    settings = settings_of(model, None if large is None else large.data)
     if large is not None and settings.n_prototypes:
         raise not_usable(
             "n_prototypes",
