@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from lssvm.fitting import Configuration, Problem, TableSettings
-from lssvm.fitting.nested import nested_outputs, of_equal_size, tuned_outside
 from lssvm.fitting.problem import subset
-from lssvm.fitting.screening import median_of, tune
+from lssvm.fitting.screening import median_of, nested_outputs, of_equal_size, tune, tuned_outside
 from lssvm.fitting.table_work import Clock, Work
 from lssvm.kernels.radial import distances
 from lssvm.local import fit_leaf
@@ -37,11 +36,13 @@ def test_a_fold_is_tuned_as_its_other_rows_would_be_alone(grouped, monkeypatch):
         D = distances(rows.X, rows.X, configuration.distance)
         found = tuned_outside(work, configuration, folds)
         median = median_of(D)
-        monkeypatch.setattr("lssvm.fitting.screening.median_of", lambda D, all=median: all)
         for v in range(7):
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             other = subset(work.problem, outside).rows("standardised")
-            alone = tune(other, configuration, D[np.ix_(outside, outside)], work.folds[outside])
+            D_outside = D[np.ix_(outside, outside)]
+            with monkeypatch.context() as patch:
+                patch.setattr("lssvm.fitting.screening.median_of", lambda D, all=median: all)
+                alone = tune(other, configuration, D_outside, work.folds[outside])
             leaf = fit_leaf(other, configuration.distance, alone.setting)
             np.testing.assert_allclose(found.outputs[v, outside], leaf.fit.left_out, atol=1e-7)
             np.testing.assert_allclose(found.crossed[v, outside], alone.nested, atol=1e-7)

@@ -206,7 +206,7 @@ def test_parts_without_weight_stay_for_their_rows(regressor: LSSVMRegressor) -> 
     members = tuple(replace(m, weight=float(not m.in_leaves)) for m in fit.members)
     model = deepcopy(regressor)
     model._publish(replace(fit, members=members))
-    found, features = global_of(model), model._inputs(X).features(model.record_)
+    found, features = global_of(model), model._inputs(X).features()
     values = model.record_.outputs(features) - model.record_.offset
     close(values, outputs_of(found, found.mapped(features)), atol=1e-12)
     assert np.isfinite(model.predict_interval(X)).all()

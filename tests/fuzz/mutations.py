@@ -203,7 +203,7 @@ MUTATIONS = (
         "1 - 2 * np.eye(A, dtype=np.int8)",
         "codes",
     ),
-    change("fit_leaf.attempt", "1.0 / (A * B)", "1.0 / A * B", "local"),
+    change("fit_leaf.solve", "1.0 / (A * B)", "1.0 / A * B", "local"),
     change("LocalModel.outputs", "A[B] += C / len(D)", "A[B] += C", "local"),
     change("Tree.route", "A[B] @ C[D] > E[D]", "A[B] @ C[D] < E[D]", "local"),
     change(
@@ -261,13 +261,8 @@ MUTATIONS = (
         "np.fill_diagonal(A, np.inf)",
         "local/test_parts.py",
     ),
-    change("fit_leaf.attempt", "A.C * B < C", "True", "local/test_parts.py"),
-    change(
-        "fit_leaf",
-        "B if A else attempt(C, rough=False)",
-        "B",
-        "local/test_parts.py",
-    ),
+    change("fit_leaf.solve", "A.C * B < C", "True", "local/test_parts.py"),
+    change("fit_leaf", "A or B is None", "A or True", "local/test_parts.py"),
     change("fit_local_models", "A[::_TUNED]", "A[::1]", "local/test_parts.py"),
     change(
         "middle_setting",
@@ -276,17 +271,18 @@ MUTATIONS = (
         "local/test_parts.py",
     ),
     change(
-        "one_sided_slopes",
+        "_laplacian_steps",
         "A[np.arange(len(B)), C] = 0.0",
         "A[np.arange(len(B)), C] = 1.0",
         "kernels/test_metric.py",
     ),
     change(
-        "_change_by_level",
-        "np.expm1(-A * B(C, D))",
-        "-A * B(C, D)",
+        "_steps_by_level",
+        "A[np.arange(len(B)), C] = 0.0",
+        "A[np.arange(len(B)), C] = 1.0",
         "kernels/test_metric.py",
     ),
+    change("_change_by_level", "np.expm1(-A * B(C))", "-A * B(C)", "kernels/test_metric.py"),
     change(
         "_change_by_level",
         "-0.5 * A * np.exp(-A * B)",

@@ -4,7 +4,8 @@
 of estimators and mode. ``expected.json`` names for every file the new rows and what the model
 returned for them. Intervals of the one model of version 0.2 with weights that keeps its rows are
 not among them: they are calibrated when first asked for, by today's rule for the scale of weights.
-Nor are intervals of forecasts, which count stretches of errors that do not overlap today.
+Nor are intervals of forecasts, which count stretches of errors that do not overlap today, and
+probabilities and prediction sets of dual models with one score per class (`CALIBRATED_TODAY`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories")
 
 HERE = Path(__file__).parent
 FORMATS = {"version_0_2": 2, "format_3": 3}
+# Their files hold out-of-fold scores of several classes, from which probabilities are computed when
+# first asked for, by today's rule: how sharp they may be is learned from maps of other rows.
+CALIBRATED_TODAY = ("version_0_2/dual_code.lssvm", "format_3/dual_separate.lssvm")
 EXPECTED: dict[str, dict[str, Any]] = {
     f"{folder}/{file}": expected
     for folder in FORMATS
     for file, expected in json.loads((HERE / folder / "expected.json").read_text()).items()
 }
+for file in CALIBRATED_TODAY:
+    for name in ("predict_proba", "predict_set"):
+        del EXPECTED[file]["outputs"][name]
 
 
 def rows_of(stored: dict[str, Any] | None) -> Any:

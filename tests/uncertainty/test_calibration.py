@@ -143,6 +143,21 @@ def test_pairs_of_classes_are_calibrated_on_their_own_rows():
     assert a.maps == b.maps
 
 
+def test_weights_of_rows_of_several_classes_count_as_rows():
+    random = np.random.default_rng(5)
+    labels, code = random.integers(3, size=60), make_code("ova", 3, 0)
+    scores = np.eye(3)[labels] + random.normal(size=(60, 3))
+    scores[:10, 1] = scores[:10, 2]  # the largest score may be either
+    weight = random.integers(3, size=60)
+    order = random.permutation(np.repeat(np.arange(60), weight))
+    rounded = scores[order] * (1.0 + 1e-14 * random.normal(size=(len(order), 3)))
+    a = calibrate(OutOfFold(scores, labels, weight.astype(float)), code)
+    b = calibrate(OutOfFold(rounded, labels[order]), code)
+    new = random.normal(size=(20, 3))
+    assert a.sharpness == pytest.approx(b.sharpness, rel=1e-9)
+    np.testing.assert_allclose(a.of(new, None), b.of(new, None), rtol=1e-7)
+
+
 def test_sets_cover_and_are_never_empty():
     random = np.random.default_rng(2)
     n = 20_000

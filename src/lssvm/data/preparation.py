@@ -39,6 +39,7 @@ from lssvm.data.encodings import (
     learn_target_encoding,
     out_of_fold,
     phase,
+    predicts,
     read_targets,
 )
 from lssvm.data.folds import (
@@ -419,13 +420,13 @@ def _as_trained(
 ) -> RawColumn:
     """Return the column as one of the trained kind, or say what is wrong with it."""
     kind = "category" if trained.kind == "text" else trained.kind
-    if isinstance(trained.encoding, DateEncoding):
-        column = _read_dates(column, trained.encoding)
+    encoding = trained.encoding
+    if isinstance(encoding, DateEncoding):
+        column = _read_dates(column, encoding)
     if kind == "duration":
         column = column.as_time_of_day() or column
     if column.kind in (kind, "empty"):
         check_finite(column, place)
-        encoding = trained.encoding
         if isinstance(encoding, DateEncoding) and column.kind == "date":
             if (encoding.zone is None) != (column.zone is None):
                 raise InvalidInputError(
@@ -438,7 +439,8 @@ def _as_trained(
         return RawColumn(column.name, "number", column.values)
     if kind == "category" and column.kind in ("number", "boolean"):
         named = column.as_category()
-        if trained.kind == "text" or any(trained_level(trained, level) for level in named.levels):
+        met = isinstance(encoding, LevelEncoding) and np.any(encoding.positions(named) >= 0)
+        if trained.kind == "text" or met:
             return named
     if kind == "boolean" and column.kind == "number":
         observed = column.values[~np.isnan(column.values)]
@@ -459,12 +461,6 @@ def _as_trained(
         f"Column {trained.name!r} has {PLURALS[column.kind]}{example}, but had {PLURALS[kind]} in "
         f"training: {remedy}."
     )
-
-
-def trained_level(trained: PreparedColumn, level: str) -> bool:
-    """Say whether a level was met in training."""
-    encoding = trained.encoding
-    return isinstance(encoding, LevelEncoding) and encoding.place_of(level) >= 0
 
 
 def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
@@ -989,37 +985,6 @@ def _may_number_rows(column: RawColumn) -> bool:
     if not (running or named):  # NaN is neither
         return False
     return bool(np.all(column.values == np.floor(column.values)))
-
-
-NEIGHBOURS = 8
-"""Rows on each side that predict a row, where it is judged whether a column says anything."""
-
-SHUFFLES = 19
-"""Shuffles of the rows that a column has to beat."""
-
-
-def predicts(x: FloatArray, targets: FloatArray) -> bool:
-    """Say whether held-out targets are nearer to those of the nearest x than chance has it.
-
-    Every row is predicted by the mean of the 16 rows next to it in the order of x, itself left out.
-    The squared error has to be below that of each of 19 shuffles of the rows, for one of the
-    targets: O(n k) time for each shuffle.
-    """
-    if targets.shape[1] == 0 or len(x) < 3:
-        return True
-    Y = targets[np.argsort(x, kind="stable")]
-    random = np.random.default_rng(0)
-    shuffled = [_neighbour_errors(Y[random.permutation(len(Y))]) for _ in range(SHUFFLES)]
-    return bool(np.any(_neighbour_errors(Y) < np.min(shuffled, axis=0)))
-
-
-def _neighbour_errors(Y: FloatArray) -> FloatArray:
-    """Return the squared errors of rows that are predicted by their neighbours, summed."""
-    n, m = len(Y), min(NEIGHBOURS, (len(Y) - 1) // 2)
-    sums = np.vstack([np.zeros(Y.shape[1]), np.cumsum(Y, axis=0)])
-    low = np.clip(np.arange(n) - m, 0, n - 1 - 2 * m)
-    mean = (sums[low + 2 * m + 1] - sums[low] - Y) / (2 * m)
-    return np.asarray(((Y - mean) ** 2).sum(axis=0))
 
 
 def _n_kept(encoding: LevelEncoding) -> int:

@@ -15,10 +15,9 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
-from lssvm.fitting.nested import NESTED, nested_outputs
 from lssvm.fitting.problem import AllRows, Problem, subset
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
-from lssvm.fitting.screening import distinct, median_of, screen
+from lssvm.fitting.screening import NESTED, distinct, median_of, nested_outputs, screen
 from lssvm.fitting.stacking import (
     Stack,
     StackRule,

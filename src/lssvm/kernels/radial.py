@@ -475,7 +475,19 @@ class Laplacian(_Radial):
         return np.asarray(-factors * (less + most - (K @ coef)[:, :, None]))
 
     def values(self, X: FloatArray, Z: FloatArray) -> FloatArray:
-        """Return K(X, Z) by loops that slopes are worth sooner than values alone."""
+        """Return K(X, Z) by loops that slopes are worth sooner than values alone.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        Z : array of shape (m, d)
+            Other rows.
+
+        Returns
+        -------
+        array of shape (n, m)
+        """
         factors = self._per_feature(X)
         D = distances(X * factors, Z * factors, "cityblock", pairs=4 * len(X) * len(Z))
         return np.asarray(np.exp(np.negative(D, out=D), out=D))

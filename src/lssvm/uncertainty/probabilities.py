@@ -449,7 +449,7 @@ def calibrate(
     """Fit the maps from scores to probabilities."""
     labels = table.labels
     weight = np.ones(len(labels)) if table.weight is None else table.weight
-    good = np.all(np.isfinite(table.scores), axis=1)
+    good = np.all(np.isfinite(table.scores), axis=1) & (weight > 0)
     if not np.any(good):
         raise InvalidInputError(
             "There is no row that every problem was tried on without having seen it: give more "
@@ -480,11 +480,12 @@ def _class_maps(
     """Return a map per class, and probabilities (n, K) by maps that were fitted to other rows.
 
     Those show how sure the maps may be: with their own rows each class of a few rows looks certain.
-    Rows of the same scores share a fold.
+    Rows of the same scores share a fold; neither their number nor the last digits of scores, which
+    depend on the order of rows, change the folds.
     """
-    largest = np.argmax(scores, axis=1)
-    order = np.lexsort((*scores.T, largest))
-    new = np.any(np.diff(scores[order], axis=0) != 0.0, axis=1)
+    tied = tie_scores(scores.ravel()).reshape(scores.shape)
+    order = np.lexsort((*tied.T, np.argmax(tied, axis=1)))
+    new = np.any(np.diff(tied[order], axis=0) != 0.0, axis=1)
     folds = np.empty(len(labels), dtype=np.intp)
     folds[order] = np.concatenate([[0], np.cumsum(new)]) % _FOLDS
     maps: list[Calibrator] = []
