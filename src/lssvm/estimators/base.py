@@ -373,7 +373,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         probabilities by a sigmoid [Platt2000]_ or a monotone function: the scores of
         cross-validation if C or gamma were tuned, otherwise leave-one-out scores in closed form.
         Those of more than two classes are coupled from pairs [Wu2004]_ or normalised. The class
-        of `predict` is always the most probable one.
+        of `predict` is the most probable one, unless decisions of a model for tables follow
+        ``scoring``.
         """
         return self._probability_rows(X, _class_probabilities, "predict_proba")
 

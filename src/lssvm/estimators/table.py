@@ -59,8 +59,9 @@ class LSSVMClassifier(KernelClassifier):
         result does not depend on the speed of the machine.
     scoring : str or callable, default=None
         A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
-        its value for held-out predictions. None is the accuracy, with choices by squared errors. C,
-        gamma, metrics and weights are always those of the smallest squared errors.
+        its value for held-out predictions. None is the accuracy, with
+        configurations and weights by the log loss. C, gamma and metrics are always those of the
+        smallest squared errors.
     drop : bool or list of str, default=True
         Columns to drop: a list names some; True drops those that are constant, empty, equal to
         another one or ids, False none that can be used. A warning, ``summary_`` and

@@ -3,7 +3,7 @@
 Read `fit_table` from top to bottom; every stage is a function below it that takes values and
 returns values. All stages see numbers only: one matrix for each way of scaling the inputs.
 
-What a stage may cost follows what it buys: see `worth`.
+A step is taken where its gain in held-out loss is worth its cost (`Work.worth`).
 """
 
 from __future__ import annotations
@@ -282,11 +282,11 @@ def learn_on_rows(
                 nested=None,
                 stage="metric",
             )
-        cost = len(learn) * min(leaf_size, len(learn)) ** 2 * 1.0
+        cost = len(learn) * min(leaf_size, len(learn)) ** 2
         clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
         gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
         if number > candidate.rounds:
-            text = f"{kind}, {'warp' if how == 'warp' else 'metric'}, round {number}"
+            text = f"{kind}, {how}, round {number}"
             work.step("metric", text, gain, cost / work.unit(problem.n), start)
         last = now > (1.0 - settings.gain) * error
         error = min(now, error)
@@ -344,7 +344,7 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
         operations = n**3 + len(numbers) * (n**3 / 6.0 + 4.0 * _IN_FOLDS * n * d * (k + 2))
         cost = operations / work.unit(n)
         if number:
-            text = f"{kind}, {'warp' if how == 'warp' else 'metric'}, round {number}"
+            text = f"{kind}, {how}, round {number}"
             work.step("metric", text, gain, cost, start)
         if number and not work.worth(gain, max(cost, 1.0)):
             break

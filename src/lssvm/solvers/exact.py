@@ -50,7 +50,6 @@ _JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _SINGULAR = 1e-12  # shares of the largest eigenvalue that count as 0
 _ENTRIES = 2**22  # numbers of a block of groups
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
-_ENTRIES = 2**21  # numbers of a stack of groups that are handled together
 
 
 @dataclass(frozen=True, eq=False)
