@@ -336,7 +336,7 @@ MUTATIONS = (
     ),
     change("Work.worth", "A > B * max(C, 0.02)", "A > 0.0", "fitting/test_table.py"),
     change("gain_of_size", "1.0 - A / B", "A / B", "fitting/test_table.py"),
-    change("without_idle", "A + B * C * abs(A)", "A", "fitting/test_table.py"),
+    change("without_redundant", "A + B * C * abs(A)", "A", "fitting/test_table.py"),
     change(
         "ClassScorer.decision_shift",
         "-np.array([A])",

@@ -287,7 +287,7 @@ def test_whole_numbers_are_the_same_levels_as_text_and_as_floats(trained, new):
 
 def test_a_column_of_unseen_levels_warns():
     preparation = TablePreparation().fit({"job": ["cook", "smith", "pilot"] * 10})
-    with pytest.warns(ColumnWarning, match="Column 'job' has no value that training met .*'nurse'"):
+    with pytest.warns(ColumnWarning, match="Column 'job' has no value seen in training .*'nurse'"):
         preparation.transform({"job": ["nurse", "judge"] * 5})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -557,9 +557,9 @@ def _as_float(value: Any) -> float:
 def _mixture(name: str, values: list[Any], types: set[type]) -> InvalidInputError:
     plain = (str, numbers.Real, Decimal, np.bool_, datetime.date, datetime.timedelta)
     known: tuple[type, ...] = (*plain, np.datetime64, np.timedelta64)
-    strange = sorted(t.__name__ for t in types if not issubclass(t, known))
-    if strange:
-        return _unusable(name, " and ".join(strange))
+    others = sorted(t.__name__ for t in types if not issubclass(t, known))
+    if others:
+        return _unusable(name, " and ".join(others))
     examples: dict[type, tuple[int, Any]] = {}
     for row, value in enumerate(values):
         if value is not None:

@@ -313,7 +313,7 @@ class PreparedTable:
         return out
 
     def unseen(self, X: Any) -> dict[str, dict[str, int]]:
-        """Count the levels that training has not met: column, level, number of rows.
+        """Count the levels that training has not seen: column, level, number of rows.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class PreparedTable:
             warnings.warn(" ".join(texts), ColumnWarning, stacklevel=4)
 
     def warn_of_unseen(self, table: RawTable) -> None:
-        """Warn where no value of a column, in five rows or more, was met in training."""
+        """Warn where no value of a column, in five rows or more, was seen in training."""
         for j, column in zip(self._used, table.columns, strict=True):
             encoding = self.columns[j].encoding
             if not isinstance(encoding, LevelEncoding) or column.kind != "category":
@@ -351,7 +351,7 @@ class PreparedTable:
             if np.sum(places == -2) >= FEW_UNSEEN and not np.any(places >= 0):
                 known, new = (", ".join(map(repr, c.levels[:5])) for c in (encoding, column))
                 warnings.warn(
-                    f"Column {self.columns[j].name!r} has no value that training met ({known}), "
+                    f"Column {self.columns[j].name!r} has no value seen in training ({known}), "
                     f"but {new}: it does not help to predict these rows. Write its values as they "
                     "were in training.",
                     ColumnWarning,
@@ -534,7 +534,7 @@ class PreparationSettings:
     parse_dates: bool = True
     seed: int = 0
 
-    def judges(self, column: str) -> bool:
+    def may_drop(self, column: str) -> bool:
         """Whether a column is dropped where it is of no use."""
         return self.drop and column not in self.keep
 
@@ -740,7 +740,7 @@ def _encode_text(
     fold: IntArray,
 ) -> tuple[PreparedColumn, FloatArray | None]:
     side = HALF * settings.category_scale if column.missing[weight > 0].any() else 0.0
-    judged = settings.judges(plan.name)
+    judged = settings.may_drop(plan.name)
     text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not judged)
     if text is not None:
         return _text_column(column, text[0], settings), text[1]
@@ -760,7 +760,7 @@ def _text_column(
     length = sum(map(len, column.levels)) / len(column.levels)
     why = f"{len(column.levels):,} different texts of {length:.0f} characters on average"
     guess = ""
-    if settings.judges(column.name):
+    if settings.may_drop(column.name):
         guess = f"{why} are used by their words. If these mean nothing for new rows, name the "
         guess += "column in drop=, otherwise in keep="
     return PreparedColumn(column.name, "text", encoding, done, why, guess)
@@ -771,7 +771,7 @@ def _features(count: int) -> str:
 
 
 class Learner:
-    """Decides what becomes of each column; remembers the columns it has met.
+    """Decides what becomes of each column; remembers the columns it has seen.
 
     Parameters
     ----------
@@ -795,7 +795,7 @@ class Learner:
         self.targets = targets
         self.total = float(n_rows) if weight is None else float(weight.sum())
         self.n_rows = n_rows
-        self.met: dict[bytes, str] = {}
+        self.seen: dict[bytes, str] = {}
 
     def column(self, column: RawColumn) -> PreparedColumn:
         """Return what becomes of a column; ``done`` is empty where targets have to be encoded."""
@@ -809,13 +809,13 @@ class Learner:
             column = column.as_time_of_day() or column
         if column.kind == "empty" or column.missing.all():
             return self._dropped(column, "all its values are missing")
-        if self.settings.judges(column.name):
+        if self.settings.may_drop(column.name):
             digest = hashlib.blake2b(f"{column.kind} {column.ordered}".encode())
             digest.update("\0".join(column.levels).encode("utf-8", "surrogatepass"))
             digest.update(column.as_numbers().tobytes())
-            twin = self.met.setdefault(digest.digest(), column.name)
-            if twin != column.name:
-                return self._dropped(column, f"it equals column {twin!r}")
+            equal = self.seen.setdefault(digest.digest(), column.name)
+            if equal != column.name:
+                return self._dropped(column, f"it equals column {equal!r}")
         if column.ordered:
             return self._ordered(column)
         if column.kind == "category":
@@ -847,7 +847,7 @@ class Learner:
         missing = column.missing
         distinct = self._distinct(column.values, missing)
         indicator = self._indicator(missing)
-        if self.settings.judges(column.name):
+        if self.settings.may_drop(column.name):
             if distinct.constant and not indicator:
                 return self._dropped(column, f"it is {distinct.values[0]:g} in every row")
             if _may_number_rows(column) and len(distinct.values) == round(self.total):
@@ -859,7 +859,7 @@ class Learner:
         why = f"{len(distinct.values):,} different {column.kind}s"
         if column.kind == "duration":
             why += ", in days"
-        return PreparedColumn(column.name, column.kind, encoding, *_with_holes(done, why, encoding))
+        return PreparedColumn(column.name, column.kind, encoding, *_with_nans(done, why, encoding))
 
     def _ordered(self, column: RawColumn) -> PreparedColumn:
         encoding = learn_ordered(column, self.weight, self._indicator(column.missing))
@@ -872,7 +872,7 @@ class Learner:
     def _boolean(self, column: RawColumn) -> PreparedColumn:
         missing = column.missing
         observed = column.values[~missing]
-        judged = self.settings.judges(column.name)
+        judged = self.settings.may_drop(column.name)
         if judged and not missing.any() and np.all(observed == observed[0]):
             return self._dropped(column, f"it is {bool(observed[0])} in every row")
         side = HALF * self.settings.category_scale
@@ -894,7 +894,7 @@ class Learner:
         distinct = self._distinct(days(column.values), missing)
         indicator = self._indicator(missing)
         span = float(distinct.values[-1] - distinct.values[0])
-        if self.settings.judges(column.name) and span == 0 and not indicator:
+        if self.settings.may_drop(column.name) and span == 0 and not indicator:
             return self._dropped(column, "it is the same date in every row")
         observed = column.values[~missing]
         months = bool(np.all(observed == observed.astype("datetime64[M]")))  # no days of the week
@@ -915,7 +915,7 @@ class Learner:
             guess = "the numbers are read as dates, year, month, day. If they are codes, put a "
             guess += "letter in front"
         why = f"{span:,.0f} days" + ("" if style is None else f", {style.describe()}")
-        done, why = _with_holes(done, why, encoding.position)
+        done, why = _with_nans(done, why, encoding.position)
         return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     def _category(self, column: RawColumn) -> PreparedColumn:
@@ -924,15 +924,15 @@ class Learner:
         counts = LevelWeights.of(column, weight)
         levels = [column.levels[i] for i in np.flatnonzero(counts.weight[:-1])]
         observed = self.total - float(counts.weight[-1])
-        reason = self._tells_rows_apart(levels, observed)
+        reason = self._looks_like_id(levels, observed)
         if reason and is_text(levels):
             if self.supervised:
                 return PreparedColumn(column.name, "text", None, "", reason)
             text = learn_text(column, weight, self._indicator(column.missing))
             sentences = sum(map(len, levels)) >= LONG * len(levels)
-            if text is not None and (sentences or not settings.judges(column.name)):
+            if text is not None and (sentences or not settings.may_drop(column.name)):
                 return _text_column(column, text, settings)
-        if reason and settings.judges(column.name):
+        if reason and settings.may_drop(column.name):
             return self._dropped(column, reason)
         guess = other_than_text(column.levels, counts.weight[:-1])
         why = f"{len(levels):,} level" + "s" * (len(levels) != 1)
@@ -952,7 +952,7 @@ class Learner:
         return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     @staticmethod
-    def _tells_rows_apart(levels: list[str], observed: float) -> str:
+    def _looks_like_id(levels: list[str], observed: float) -> str:
         share = len(levels) / observed
         if observed < FEW_ROWS:
             return ""
@@ -993,7 +993,7 @@ def _n_kept(encoding: LevelEncoding) -> int:
     return width - any(suffix == "=(rare)" for suffix in encoding.suffixes)
 
 
-def _with_holes(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str]:
+def _with_nans(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str]:
     if encoding.indicator > 0:
         done += ", missing ones filled and marked"
         why += f"; missing ones get the median, {encoding.fill:g}"

@@ -327,7 +327,7 @@ class LSSVMClassifier(KernelClassifier):
         X : table of n rows
             Rows with the columns of the fit.
         y : array of shape (n,)
-            Of the classes that the first fit has met.
+            Of the classes that the first fit has seen.
         classes : array, optional
             Checked against those of the first call, where given.
         sample_weight : array of shape (n,), optional
@@ -363,10 +363,10 @@ class LSSVMClassifier(KernelClassifier):
         """Return rows that are added or removed, with targets and weights."""
         X, y, weight = with_targets(self, X, y, sample_weight)
         y = column_or_1d(y)
-        strange = np.setdiff1d(y, self.classes_)
-        if len(strange):
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
             raise InvalidInputError(
-                f"y holds the classes {strange.tolist()}, which the fit has not met: fit again "
+                f"y holds the classes {unknown.tolist()}, which the fit has not seen: fit again "
                 "with rows of all classes."
             )
         if isinstance(self.class_weight, str):

@@ -157,7 +157,7 @@ def fit_table(
     except Stopped:
         clock.go_on()
         if not fitted:  # a model of the sample is there sooner
-            plan, fitted = fit_at_once(work, plan)
+            plan, fitted = fit_fallback(work, plan)
         fit = interrupted(assemble(work, plan, fitted))
         report_end(work, fit)
     except KeyboardInterrupt as error:
@@ -389,11 +389,11 @@ def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
 # --- 3. models of all rows -----------------------------------------------------------------------
 
 
-def fit_at_once(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
+def fit_fallback(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
     """Fit the best configuration that is known to all rows, in small leaves, without a search."""
     problem, settings = work.problem, work.settings
     if not plan.candidates:
-        some = problem.sample(min(problem.n, 300), work.random("at once"))
+        some = problem.sample(min(problem.n, 300), work.random("fallback"))
         kind = distinct(problem, settings.configurations)[0]
         X = problem.rows(kind.scaling, settings.metric, some).X
         setting = Setting(10.0, 0.5 / median_of(distances(X, X, kind.distance)))
@@ -443,7 +443,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
         outputs = model.leave_one_out(problem.n)
         if c.rounds and c.rows is not None and problem.n < SMALL:
             assert c.outputs is not None
-            outputs = c.outputs  # its leave-one-out outputs have met its metric
+            outputs = c.outputs  # leave-one-out would use the metric of the row
         elif leaf_size >= problem.n:
             leaf = model.leaves[0]
             c = replace(c, setting=leaf.setting, error=leaf.error)
@@ -699,7 +699,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         if overfitted(work, [c for c, _, _ in fitted], outputs, learned):
             outputs = without_rows(outputs, learned)
     stack = stack_of(work, [c for c, _, _ in fitted], outputs)
-    used = without_idle(work, stack, [c for c, _, _ in fitted], outputs)
+    used = without_redundant(work, stack, [c for c, _, _ in fitted], outputs)
     for c, is_used in zip([c for c, _, _ in fitted], used, strict=True):
         if is_used and c.stage == "prototypes":
             used = used | np.array([c.name == other.name for other, _, _ in fitted])
@@ -788,7 +788,7 @@ def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray])
     return work.rule(plain=plain).fit(outputs, problem.Y, problem.weight, every)
 
 
-def without_idle(
+def without_redundant(
     work: Work, stack: Stack, candidates: list[Candidate], outputs: list[FloatArray]
 ) -> BoolArray:
     """Return which models are kept: those without which the loss rises noticeably."""
@@ -820,7 +820,7 @@ def held_out_outputs(
 ) -> FloatArray:
     """Return outputs of rows by stacks whose settings, choices and weights are of other folds.
 
-    Where configurations were dropped by their outputs for all rows, they stand for election again
+    Where configurations were dropped by their outputs for all rows, they are candidates again
     in every fold.
     """
     problem, n = work.problem, work.problem.n

@@ -28,7 +28,7 @@ METHODS = ("auto", "sigmoid", "isotonic")
 ISOTONIC_FROM = 1000.0
 """Total weight of the rows from which "auto" tries the isotonic map."""
 
-_PSEUDO = 50.0  # rows' worth of sigmoid mixed into every step of the isotonic map
+_PRIOR_ROWS = 50.0  # rows' worth of sigmoid mixed into every step of the isotonic map
 _FOLDS = 5
 
 
@@ -209,7 +209,7 @@ def _fit_isotonic(
     middle = np.add.reduceat(mass * knots, starts) / total
     prior = np.add.reduceat(mass * sigmoid(knots), starts) / total
     # No step says 0 or 1, and a step of few rows is worth little.
-    values = (hit + _PSEUDO * prior) / (total + _PSEUDO)
+    values = (hit + _PRIOR_ROWS * prior) / (total + _PRIOR_ROWS)
     smooth = np.asarray(isotonic_regression(values, weights=total).x)
     if not _few_values(len(knots), weight):
         return Isotonic(middle, smooth)
@@ -431,7 +431,9 @@ class Probabilities:
 
         They agree with the decided classes, where these are given and ``agrees`` is true.
         """
-        free = sharpened(_free(self.code, self.decoding, self.maps, raw), self.sharpness)
+        free = sharpened(
+            _raw_probabilities(self.code, self.decoding, self.maps, raw), self.sharpness
+        )
         return free if decided is None or not self.agrees else agree_with(free, decided)
 
     def sets(self, raw: FloatArray, decided: IntArray, coverage: float) -> BoolArray:
@@ -461,7 +463,7 @@ def calibrate(
             used = column[labels] != 0
             positive = column[labels[used]] > 0
             maps.append(fit_calibrator(score[used], positive, weight[used], method))
-        p, sharpness = _free(code, decoding, maps, table.scores[good]), 1.0
+        p, sharpness = _raw_probabilities(code, decoding, maps, table.scores[good]), 1.0
         labels, weight = labels[good], weight[good]
     else:
         labels, weight = labels[good], weight[good]
@@ -469,9 +471,9 @@ def calibrate(
         maps, p = _class_maps(scores, labels, weight, method)
         sharpness = fit_sharpness(p, labels, weight)
         p = sharpened(p, sharpness)
-    lack = 1.0 - p[np.arange(len(p)), labels]
-    order = np.argsort(lack, kind="stable")
-    return Probabilities(code, decoding, maps, lack[order], weight[order], sharpness)
+    misfit = 1.0 - p[np.arange(len(p)), labels]
+    order = np.argsort(misfit, kind="stable")
+    return Probabilities(code, decoding, maps, misfit[order], weight[order], sharpness)
 
 
 def _class_maps(
@@ -555,7 +557,9 @@ def by_problem(code: Code) -> bool:
     return bool(np.all(plus == 1) and np.all(minus == 1) and code.n_problems == K * (K - 1) // 2)
 
 
-def _free(code: Code, decoding: str | None, maps: list[Calibrator], raw: FloatArray) -> FloatArray:
+def _raw_probabilities(
+    code: Code, decoding: str | None, maps: list[Calibrator], raw: FloatArray
+) -> FloatArray:
     """Return the probabilities before they are made to agree with a decision, shape (n, K)."""
     K = code.n_classes
     if not by_problem(code):
