@@ -16,7 +16,14 @@ from lssvm.fitting import (
     fit_table,
 )
 from lssvm.fitting.stacking import fit_stack
-from lssvm.fitting.table import choose_leaf_size, gain_of_size, without_redundant, worth_fitting
+from lssvm.fitting.table import (
+    choose_leaf_size,
+    gain_of_size,
+    overfitted,
+    without_redundant,
+    worth_fitting,
+)
+from lssvm.fitting.table_scoring import known_outputs
 from lssvm.fitting.table_work import Candidate, Clock, Work
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
@@ -422,6 +429,30 @@ def test_members_that_add_nothing_are_left_out():
     for i in range(3):
         some = [found[j] if i == j else prototypes[j] for j in range(3)]
         assert kept(1e6, some)[i]
+
+
+def test_rows_that_made_a_metric_weight_the_stack_unless_they_look_too_good():
+    p = smooth_or_noise(600, True)
+    learned, e = np.arange(300), np.random.default_rng(1).normal(size=(1, 600, 1))
+    candidate, *_ = candidates_of(p, p.Y + 0.3 * e[[0, 0, 0]])
+    work = make_work(p)
+    assert not overfitted(work, [candidate], [p.Y + 0.3 * e[0]], learned)
+    smaller = np.where(np.arange(600) < 300, 0.2, 0.3)[:, None] * e[0]
+    assert overfitted(work, [candidate], [p.Y + smaller], learned)
+    # Half of the error in rows that hardly count shows nothing.
+    light = replace(p, weight=np.where(np.arange(600) < 290, 1e-6, 1.0))
+    part = np.where(np.arange(600) < 290, 0.1, 0.3)[:, None] * e[0]
+    assert not overfitted(make_work(light), [candidate], [p.Y + part], learned)
+
+
+def test_rows_that_made_a_metric_are_not_scored():
+    train = problem(2600, classes=True)
+    fit = fit_table(train, LARGE, Clock(), quiet)
+    learned = fit.state.learned
+    assert len(learned) == LARGE.learned_on
+    assert not np.isin(known_outputs(fit)[1], learned).any()
+    every = known_outputs(fit, learned=True)[1]
+    assert np.isin(learned, every).all() or not np.isin(learned, every).any()
 
 
 def test_the_same_seed_takes_the_same_steps():

@@ -282,3 +282,20 @@ def test_the_seed_deals_other_folds():
     )
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 0.01
+
+
+def test_several_scalings_read_a_frame_once(monkeypatch):
+    import pandas as pd
+
+    from lssvm.data import preparation
+    from lssvm.preparation.transformer import Scalings
+
+    draws = np.random.default_rng(0)
+    X = pd.DataFrame({"a": draws.normal(size=80), "b": draws.choice(["x", "y", "z"], 80)})
+    both = {name: TablePreparation(name).fit(X) for name in ("standardised", "quantiles")}
+    calls, read = [], preparation.read_table
+    monkeypatch.setattr(preparation, "read_table", lambda *args: calls.append(1) or read(*args))
+    features = Scalings(both).transform(X)
+    assert len(calls) == 1
+    for name, one in both.items():
+        np.testing.assert_array_equal(features[name], one.transform(X))

@@ -343,3 +343,32 @@ class TestSharpness:
         before = sharpened(p, 1.0 / sharpness)
         losses = [-np.log(q[np.arange(2000), truth]).mean() for q in (p, before)]
         assert losses[0] < 0.98 * losses[1]
+
+
+def test_one_impossible_row_does_not_flatten_the_others():
+    """A row of a rare class that looks like another one, with a probability near 0."""
+    draws = np.random.default_rng(3)
+    labels = np.repeat([0, 1, 2], [1500, 480, 20])
+    scores = 40.0 * np.where(labels[:, None] == np.arange(3), 1.0, -1.0)
+    scores += draws.normal(size=scores.shape)
+    labels[-1] = 0
+    table = OutOfFold(scores, labels)
+    p = calibrate(table, make_code("ova", 3), "argmax").of(scores, None)
+    assert np.median(p[np.arange(2000), labels]) > 0.99
+
+
+def test_sharpness_is_that_of_other_rows():
+    """Maps of classes of few rows look certain for their own rows."""
+    draws = np.random.default_rng(4)
+    labels = draws.integers(0, 20, 300)
+    scores = draws.normal(size=(300, 20)) + 1.5 * (labels[:, None] == np.arange(20))
+    new = draws.integers(0, 20, 5000)
+    fresh = draws.normal(size=(5000, 20)) + 1.5 * (new[:, None] == np.arange(20))
+    maps = calibrate(OutOfFold(scores, labels), make_code("ova", 20), "argmax")
+
+    def loss(sharpness):
+        p = replace(maps, sharpness=sharpness).of(fresh, None)
+        return -np.mean(np.log(p[np.arange(5000), new]))
+
+    own = fit_sharpness(replace(maps, sharpness=1.0).of(scores, None), labels)
+    assert maps.sharpness < own and loss(maps.sharpness) < loss(own)

@@ -766,11 +766,16 @@ def overfitted(
     unseen = without_rows(outputs, learned)
     stack = stack_of(work, candidates, unseen)
     losses = row_losses(stack.outputs(outputs), problem.Y, work.loss)
-    rest = np.flatnonzero(known_rows(unseen))
-    seen, new = losses[learned[np.isfinite(losses[learned])]], losses[rest]
-    gap = new.mean() - seen.mean()
-    error = np.sqrt(seen.var() / max(len(seen), 1) + new.var() / max(len(new), 1))
-    return bool(gap > 2.0 * error and gap > _OPTIMISM * new.mean())
+    means, variances = [], []
+    for rows in (learned[np.isfinite(losses[learned])], np.flatnonzero(known_rows(unseen))):
+        if not len(rows):
+            return True
+        weight = problem.weight[rows]
+        means.append(np.average(losses[rows], weights=weight))
+        spread = np.average((losses[rows] - means[-1]) ** 2, weights=weight)
+        variances.append(spread * np.square(weight).sum() / weight.sum() ** 2)
+    gap = means[1] - means[0]
+    return bool(gap > 2.0 * np.sqrt(sum(variances)) and gap > _OPTIMISM * means[1])
 
 
 def trial_of(c: Candidate, error: float, weight: float) -> Trial:
