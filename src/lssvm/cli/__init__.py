@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     --------
     >>> from lssvm.cli import main
     >>> main(["--version"])
-    lssvm 0...
+    lssvm 1...
     0
     """
     import sys
