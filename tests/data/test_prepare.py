@@ -106,7 +106,8 @@ def test_neither_batches_nor_files_change_what_is_learned(tmp_path):
     (tmp_path / "many").mkdir()
     for i, start in enumerate(range(0, 4000, 1300)):
         table[start : start + 1300].to_parquet(tmp_path / "many" / f"{i}.parquet")
-    little = {"memory_budget": 3_500_000, "n_jobs": 1}  # of which a sample of 3,125 rows takes a twentieth
+    # A sample of 3,125 rows takes a twentieth of the budget.
+    little = {"memory_budget": 3_500_000, "n_jobs": 1}
     one = fitted(scan(tmp_path / "one.parquet", "y"), **little)
     for data in (
         scan(tmp_path / "many", "y"),
