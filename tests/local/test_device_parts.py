@@ -131,7 +131,8 @@ def test_the_table_model_is_the_same_on_a_device(n):
     device = LSSVMClassifier(**chosen, device=place).fit(X, y)
     tol = {"atol": 1e-4}  # metrics come from drafts, of single precision on the host
     np.testing.assert_allclose(device.predict_proba(X[:50]), host.predict_proba(X[:50]), **tol)
-    z = X[:, 0] + 0.1 * rng.normal(size=n)
+    # Of a linear target several C are as good as each other, and rounding decides.
+    z = np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.normal(size=n)
     host = LSSVMRegressor(**chosen).fit(X, z)
     device = LSSVMRegressor(**chosen, device=place).fit(X, z)
     np.testing.assert_allclose(device.predict(X[:50]), host.predict(X[:50]), **tol)
