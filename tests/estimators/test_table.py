@@ -235,7 +235,7 @@ def test_updates():
         model.forget(X[140:], y[140:])
     classes = LSSVMClassifier("fast", **ONE).fit(X[:140], labels[:140])
     classes.partial_fit(X[140:], labels[140:]).forget(X[:3], labels[:3])
-    with pytest.raises(InvalidInputError, match="not met"):
+    with pytest.raises(InvalidInputError, match="not seen"):
         classes.partial_fit(X[:1], ["strange"])
 
 
