@@ -353,11 +353,11 @@ def test_the_output_of_one_class_does_not_move_the_others():
     scores += draws.normal(size=scores.shape)
     new = scores - np.array([0.0, 0.0, 30.0])
     common = labels < 2
-    found = {}
+    median = {}
     for decoding in (None, "argmax"):
         p = calibrate(OutOfFold(scores, labels), make_code("ova", 3), decoding).of(new, None)
-        found[decoding] = np.median(p[np.arange(2000), labels][common])
-    assert found["argmax"] > 0.99 > 0.7 > found[None]
+        median[decoding] = np.median(p[np.arange(2000), labels][common])
+    assert median["argmax"] > 0.99 > 0.7 > median[None]
 
 
 def test_sharpness_is_that_of_other_rows():

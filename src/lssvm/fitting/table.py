@@ -410,8 +410,10 @@ def tuned_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
     task = LeafTask(
         problem.rows(kind.scaling, candidate.metric, some), kind.distance, candidate.setting
     )
-    stop = lambda: work.clock.over(0.6)  # noqa: E731
-    return work.settings.engine.fit([task], tries=4, stop=stop, draft=True)[0].setting
+    (leaf,) = work.settings.engine.fit(
+        [task], tries=4, stop=lambda: work.clock.over(0.6), draft=True
+    )
+    return leaf.setting
 
 
 def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fitted]:

@@ -696,8 +696,8 @@ class ExactPath:
             G, m = groups.shape
             inside = of_inverse(groups.ravel()).reshape(q, G, m, n)
             inside = inside[:, np.arange(G)[:, None, None], np.arange(m)[:, None], groups[:, None]]
-            met, gained = (np.moveaxis(one[..., groups], 2, 3) for one in (P, gain))
-            inside = inside[:, None] - np.swapaxes(met, 3, 4) @ gained  # (q, g, G, m, m)
+            cross, gains = (np.moveaxis(one[..., groups], 2, 3) for one in (P, gain))
+            inside = inside[:, None] - np.swapaxes(cross, 3, 4) @ gains  # (q, g, G, m, m)
             gone = (folds[:, :, None, None] == groups).any(axis=1)  # (g, G, m)
             inside[:, gone[..., :, None] | gone[..., None, :]] = 0.0
             inverted = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)

@@ -30,6 +30,10 @@ ISOTONIC_FROM = 1000.0
 
 _PRIOR_ROWS = 50.0  # rows' worth of sigmoid mixed into every step of the isotonic map
 _FOLDS = 5
+_ENOUGH = 100  # observations below which residuals are taken to be symmetric
+_TESTED = 20  # of which a sign test is made
+_CLEARLY = 2.5  # standard errors
+_FEW_GROUPS = 20  # as many as intervals of 95 % need; fewer groups count as so many
 
 
 def in_observations(weight: FloatArray) -> FloatArray:
@@ -324,12 +328,6 @@ def is_skewed(values: FloatArray, weight: FloatArray) -> bool:
     return False
 
 
-_ENOUGH = 100  # observations below which residuals are taken to be symmetric
-_TESTED = 20  # of which a sign test is made
-_CLEARLY = 2.5  # standard errors
-_FEW_GROUPS = 20  # as many as intervals of 95 % need; fewer groups count as so many
-
-
 def scaled_residuals(
     residuals: FloatArray,
     scale: FloatArray,
@@ -499,10 +497,11 @@ def _class_maps(
         for v in range(_FOLDS):
             test = folds == v
             if test.any() and not test.all():
-                map = fit_calibrator(scores[~test, c], labels[~test] == c, weight[~test], chosen)
-                p[test, c] = map(scores[test, c])
+                rest = ~test
+                one = fit_calibrator(scores[rest, c], labels[rest] == c, weight[rest], chosen)
             else:
-                p[test, c] = maps[c](scores[test, c])
+                one = maps[c]
+            p[test, c] = one(scores[test, c])
     return maps, _normalised(p)
 
 
@@ -566,9 +565,9 @@ def _raw_probabilities(
         scores = _class_scores(code, decoding, raw)
         return _normalised(np.column_stack([maps[c](scores[:, c]) for c in range(K)]))
     pairs = np.full((len(raw), K, K), 0.5)
-    for map, column, score in zip(maps, code.matrix.T, raw.T, strict=True):
+    for calibrator, column, score in zip(maps, code.matrix.T, raw.T, strict=True):
         plus, minus = int(np.argmax(column)), int(np.argmin(column))
-        p = np.clip(map(score), PAIR_FLOOR, 1.0 - PAIR_FLOOR)
+        p = np.clip(calibrator(score), PAIR_FLOOR, 1.0 - PAIR_FLOOR)
         pairs[:, plus, minus], pairs[:, minus, plus] = p, 1.0 - p
     if K == 2:
         return np.asarray(pairs[:, [0, 1], [1, 0]])
