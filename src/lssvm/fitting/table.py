@@ -59,6 +59,7 @@ from lssvm.local import (
 )
 from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
+from lssvm.solvers import ExactFit
 from lssvm.tasks import Numbers
 
 SMALL = 1500
@@ -74,6 +75,7 @@ _EXACT = 4000  # rows up to which one leaf holds all
 _IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
 _TESTED = 3000  # rows on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # by which share the loss of rows that made a metric may be smaller
+_RANKED = 0.25  # of the cost of log-odds counts: rankings gain more than the log loss shows
 _FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
 
 
@@ -137,6 +139,7 @@ def fit_table(
     3. Leaves are doubled in size while some of them gain enough; the configurations whose stack
        gains enough are fitted to all rows. Prototypes of all rows are added where a trial of some
        of them is about as good.
+       Leaves of two classes minimise the log loss in place of squared errors where that pays.
     4. Weights minimise the loss of leave-one-out outputs; `best_score_` is that of rows that made
        no metric.
 
@@ -150,8 +153,8 @@ def fit_table(
     try:
         plan = replace(plan, candidates=screen(work))
         stage = fit_small if problem.n < SMALL else fit_large
-        for known, more in stage(work, plan, everything):
-            plan, fitted = known, fitted + more
+        for known, models in stage(work, plan, everything):
+            plan, fitted = known, models
         fit = assemble(work, plan, fitted)
         report_end(work, fit)
     except Stopped:
@@ -503,7 +506,7 @@ def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
         for kind in dict.fromkeys(c.configuration for c in better)
     }
-    yield plan, fit_rows(work, list(chosen.values()), leaf_size)
+    yield plan, fitted + fit_rows(work, list(chosen.values()), leaf_size)
 
 
 def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
@@ -555,7 +558,76 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
         return
     fitted = fit_rows(work, plan.candidates, leaf_size)
     yield plan, fitted
-    yield plan, add_prototypes(work, plan, fitted)
+    fitted = fitted + add_prototypes(work, plan, fitted)
+    yield plan, fitted
+    if work.loss == "log" and problem.Y.shape[1] == 1 and settings.logistic:
+        yield plan, [fit_log_odds(work, one) for one in fitted]
+
+
+def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
+    """Return a model whose leaves minimise the log loss of two classes, where that pays.
+
+    Every tenth leaf (of a single leaf half of the rows) is tried first, by the log loss of
+    leave-one-out outputs; so are the models of all rows in the end.
+    """
+    candidate, model, outputs = fitted
+    clock, problem = work.clock, work.problem
+    if not isinstance(model, LocalModel) or clock.over(0.7):
+        return fitted
+    begin, n, engine = clock.now(), problem.n, work.settings.engine
+    kind, what = candidate.configuration, f"log-odds of {candidate.configuration}"
+    work.report("log loss", what, 0, 1)
+    squared = middle_setting(model.leaves)
+    some = list(model.leaves[len(model.leaves) // 2 % 10 :: 10])
+    if len(model.leaves) == 1:
+        half = problem.sample(max(n // 2, SMALL), work.random("log loss"))
+        rows = problem.rows(kind.scaling, candidate.metric, half)
+        some = engine.fit([LeafTask(rows, kind.distance, squared)], draft=True)
+    Y = np.concatenate([leaf.rows.Y for leaf in some])
+    weight = np.concatenate([leaf.rows.weight for leaf in some])
+    stack, before = calibrated(np.concatenate([leaf.fit.left_out for leaf in some]), Y, weight)
+    first = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
+    tasks = [LeafTask(leaf.rows, kind.distance, first, on_scale(leaf.fit, stack)) for leaf in some]
+    tried = engine.fit(tasks, tries=4, draft=True)
+    after = calibrated(np.concatenate([leaf.fit.left_out for leaf in tried]), Y, weight)[1]
+    gain = 1.0 - after / before if before > 0 else 0.0
+    cost = work.settings.n_trees * n * model.leaf_size**2 * 4.0 / 3.0 / work.unit(n)
+    if not work.worth(gain, _RANKED * cost):
+        work.step("log loss", what, gain, cost, None)
+        return fitted
+    setting = middle_setting(tried)
+    better = iter(
+        engine.fit(
+            [
+                LeafTask(leaf.rows, kind.distance, setting, on_scale(leaf.fit, stack))
+                for one in model.partitions
+                for leaf in one.leaves
+            ]
+        )
+    )
+    new = replace(
+        model,
+        partitions=tuple(
+            replace(one, leaves=tuple(next(better) for _ in one.leaves)) for one in model.partitions
+        ),
+    )
+    odds = new.leave_one_out(n)
+    losses = [calibrated(F, problem.Y, problem.weight)[1] for F in (outputs, odds)]
+    gain = 1.0 - losses[1] / losses[0] if losses[0] > 0 else 0.0
+    work.step("log loss", what, gain, cost, begin)
+    return (replace(candidate, stage="log loss"), new, odds) if gain > 0 else fitted
+
+
+def calibrated(outputs: FloatArray, Y: FloatArray, weight: FloatArray) -> tuple[Stack, float]:
+    """Return the scale and offset that make leave-one-out outputs log-odds, and their log loss."""
+    stack = fit_stack([outputs], Y, weight, "log")
+    return stack, mean_loss(stack.outputs([outputs]), Y, weight, "log")
+
+
+def on_scale(fit: ExactFit, stack: Stack) -> ExactFit:
+    """Return a model whose outputs are scaled and shifted."""
+    w = stack.weights[0]
+    return ExactFit(w * fit.coef, w * fit.intercept + stack.offset, fit.left_out)
 
 
 def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:
@@ -724,7 +796,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     spread = weighted_error(problem.Y, np.broadcast_to(mean, problem.Y.shape), problem.weight)
     spread = spread if spread > 0 else 1.0
     trials = [
-        trial_of(c, relative(F, problem, spread), float(w))
+        trial_of(c, relative(scaled(c, F), problem, spread), float(w))
         for c, F, w in zip(candidates, without_rows(outputs, learned), stack.weights, strict=True)
     ]
     names = {c.name for c in candidates}
@@ -851,6 +923,11 @@ def held_out_outputs(
     plain = np.array(rounds) == 0 if n < FEW else None
     rule = work.rule(plain=plain, at_most=at_most)
     return cross_stack(honest, problem.Y, problem.weight, work.folds, rule)
+
+
+def scaled(candidate: Candidate, outputs: FloatArray) -> FloatArray:
+    """Return outputs on the scale of the targets -1 and 1; log-odds give the mean of the target."""
+    return np.tanh(0.5 * outputs) if candidate.stage == "log loss" else outputs
 
 
 def relative(outputs: FloatArray, problem: Problem, spread: float) -> float:

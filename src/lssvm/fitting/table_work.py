@@ -153,6 +153,8 @@ class TableSettings:
         Whether warps of single features are tried.
     log_loss : bool
         Whether classes are stacked by their log loss; else by squared errors.
+    logistic : bool
+        Whether leaves of two classes minimise the log loss, where that gains enough.
     leaf_size : int or None
         Rows of a leaf at most; None: doubled while that is worth its cost.
     n_prototypes : int or None
@@ -183,6 +185,7 @@ class TableSettings:
     ties: bool = True
     warps: bool = True
     log_loss: bool = True
+    logistic: bool = True
     leaf_size: int | None = None
     n_prototypes: int | None = None
     largest: int = 20_000

@@ -19,7 +19,7 @@ from lssvm._core.blocks import n_threads
 from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels.radial import Distance
-from lssvm.local.engine import HostSlopes, LeafTask
+from lssvm.local.engine import HostLeaves, HostSlopes, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
 from lssvm.local.tree import Tree
 from lssvm.solvers import ExactFit
@@ -274,7 +274,15 @@ class DeviceLeaves(HostSlopes):
         -------
         list of Leaf
             On the host, equal to those of `fit_leaf` up to rounding.
+
+        Notes
+        -----
+        Logistic leaves are computed on the threads of the host.
         """
+        if any(task.start.loss == "logistic" for task in tasks):
+            return HostLeaves(self.threads).fit(
+                tasks, tries=tries, stop=stop, finished=finished, on_error=on_error, draft=draft
+            )
         leaves: list[Leaf | None] = [None] * len(tasks)
         for batch in self._batches(tasks):
             self._fit_batch(tasks, batch, leaves, 1 if stop() else tries, stop)

@@ -22,6 +22,7 @@ from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import SquaredSlopes
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.local.tree import Tree
+from lssvm.solvers import ExactFit
 
 _ROWS = 1024  # rows of a block of outputs
 
@@ -38,6 +39,8 @@ class LeafTask:
         What the kernel is a function of.
     start : Setting
         Where the walk to a better setting begins.
+    near : ExactFit, optional
+        See `fit_leaf`.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class LeafTask:
     rows: Rows
     distance: Distance
     start: Setting
+    near: ExactFit | None = None
 
 
 class LeafEngine(Protocol):
@@ -331,6 +335,7 @@ class HostLeaves(HostSlopes):
                 task.rows,
                 task.distance,
                 task.start,
+                near=task.near,
                 tries=1 if stop() else tries,
                 stop=stop,
                 threads=inside,

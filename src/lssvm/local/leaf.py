@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.special import log_expit
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
@@ -15,12 +17,16 @@ from lssvm.kernels.base import evaluate_expansion
 from lssvm.kernels.radial import KERNEL_OF, Distance, distances, fill_distances
 from lssvm.solvers import ExactFit, solve_exact
 from lssvm.solvers.exact import ALONE, Repeats, refine_exact
+from lssvm.solvers.logistic import solve_logistic
 
 _CLEAR = 1e-3  # share of the error that a step has to save
 _ENTRIES = 2**20  # kernel values of a block
 _SINGLE = 200  # rows below which single precision saves no time
 _CONDITION = 2e6  # n C up to which single precision gives leave-one-out outputs to three digits
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
+
+
+LeafLoss: TypeAlias = Literal["squared", "logistic"]
 
 
 @dataclass(frozen=True)
@@ -30,17 +36,21 @@ class Setting:
     Attributes
     ----------
     C, gamma : float
-        Regularisation.
+        Regularisation, and the inverse width of the kernel.
+    loss : {"squared", "logistic"}, default="squared"
+        Of an output; "logistic" for the log-odds of one of two classes:
+        1/2 w'w + C sum s log(1 + exp(-y f)).
 
     Examples
     --------
     >>> from lssvm.local import Setting
     >>> Setting(1.0, 0.5).times(4.0, 0.5)
-    Setting(C=4.0, gamma=0.25)
+    Setting(C=4.0, gamma=0.25, loss='squared')
     """
 
     C: float
     gamma: float
+    loss: LeafLoss = "squared"
 
     def times(self, C: float, gamma: float) -> Setting:
         """Return the setting with both multiplied.
@@ -50,7 +60,7 @@ class Setting:
         C, gamma : float
             Factors.
         """
-        return Setting(self.C * C, self.gamma * gamma)
+        return replace(self, C=self.C * C, gamma=self.gamma * gamma)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +148,8 @@ class Leaf:
     fit : ExactFit
         Coefficients, and outputs of the rows left out.
     error : float
-        Mean squared error of its leave-one-out outputs, summed over outputs.
+        Mean squared error of its leave-one-out outputs, summed over outputs; their log loss where
+        the loss is logistic.
     kept : array of shape (n, k) or (0, k), optional
         Squared leave-one-out errors of the rows, where a stripped leaf keeps them.
 
@@ -234,6 +245,7 @@ def fit_leaf(
     distance: Distance,
     start: Setting,
     *,
+    near: ExactFit | None = None,
     tries: int = 1,
     stop: Callable[[], bool] = lambda: False,
     D: FloatArray | None = None,
@@ -251,6 +263,8 @@ def fit_leaf(
         What the kernel is a function of.
     start : Setting
         The first C and gamma.
+    near : ExactFit, optional
+        A model of the same rows and gamma: where the steps to a logistic one begin.
     tries : int, default=1
         Settings that are tried at most, the start among them; 1 keeps the start.
     stop : callable, optional
@@ -294,6 +308,8 @@ def fit_leaf(
         X = np.asarray(rows.X, dtype=np.float64)
         D = fill_distances(X, distance, np.empty((n, n)), threads=threads)
     repeats = rows.repeats() if n > 1 else ALONE
+    if start.loss == "logistic":
+        return fit_logistic_leaf(rows, start, D, repeats, near, tries=tries, stop=stop, draft=draft)
     single = D.astype(np.float32) if n >= _SINGLE and (draft or held_out) else None
     free: list[FloatArray] = []  # a matrix in single precision that nobody needs any more
 
@@ -330,6 +346,36 @@ def fit_leaf(
     K = exponential(D, best.setting.gamma, np.empty_like(D) if shared else D)
     noise = 1.0 / (best.setting.C * rows.weight)
     return replace(best, fit=refine_exact(K, rows.Y, noise, best.fit, factor))
+
+
+def fit_logistic_leaf(
+    rows: Rows,
+    start: Setting,
+    D: FloatArray,
+    repeats: Repeats,
+    near: ExactFit | None,
+    *,
+    tries: int,
+    stop: Callable[[], bool],
+    draft: bool,
+) -> Leaf:
+    """Fit kernel logistic regression to a leaf; C is chosen near the start by leave-one-out.
+
+    The error of the leaf is the log loss of its leave-one-out outputs.
+    """
+    K = exponential(D, start.gamma, np.empty_like(D))
+    walk = Walk(start, tries, steps=((4.0, 1.0), (0.25, 1.0)))
+    while (setting := walk.next(stop)) is not None:
+        single = len(K) >= _SINGLE and setting.C * len(K) < 4.0 * _CONDITION
+        fit = solve_logistic(
+            K, rows.Y, setting.C, rows.weight, repeats, start=near, single=single, draft=draft
+        )
+        near = fit
+        losses = -log_expit(rows.Y * fit.left_out).sum(axis=1)
+        leaf = Leaf(rows, setting, fit, float(np.average(losses, weights=rows.weight)))
+        if walk.tell(leaf.error):
+            best = leaf
+    return best
 
 
 def exponential(D: FloatArray, gamma: float, out: FloatArray) -> FloatArray:

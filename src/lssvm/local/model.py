@@ -557,7 +557,7 @@ def middle_setting(leaves: Sequence[Leaf]) -> Setting:
     """Return the geometric mean of the settings of leaves."""
     logs = np.log([[leaf.setting.C, leaf.setting.gamma] for leaf in leaves])
     C, gamma = np.exp(logs.mean(axis=0))
-    return Setting(float(C), float(gamma))
+    return Setting(float(C), float(gamma), leaves[0].setting.loss)
 
 
 def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:

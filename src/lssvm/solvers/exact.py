@@ -243,6 +243,19 @@ def refine_exact(
     left is near 1, so that a few steps of n^2 (k + 1) operations are enough. Where they are not,
     the system is solved in double precision.
     """
+    refined = refine(K, Y, noise, inverse_factor)
+    if refined is None:
+        refined = solve_exact(K, Y, noise, quiet=True, held_out=False)
+    return replace(refined, left_out=fit.left_out)
+
+
+def refine(
+    K: FloatArray, Y: FloatArray, noise: FloatArray, inverse_factor: FloatArray
+) -> ExactFit | None:
+    """Return the solution in double precision, or None where conjugate gradients do not converge.
+
+    As `refine_exact`, but K is kept; without leave-one-out outputs.
+    """
     n = len(K)
     right = np.column_stack([np.ones(n), Y])
     factor = inverse_factor.T if inverse_factor.flags.c_contiguous else inverse_factor
@@ -260,7 +273,7 @@ def refine_exact(
     for _ in range(_STEPS):
         if np.all(np.linalg.norm(R, axis=0) <= _REFINED * size):
             coef, intercept, _ = _centred(x)
-            return ExactFit(coef, intercept, fit.left_out)
+            return ExactFit(coef, intercept, np.empty((0, Y.shape[1])))
         A = K @ P + noise[:, None] * P
         curvature = np.einsum("ij,ij->j", P, A)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
@@ -268,8 +281,7 @@ def refine_exact(
         Z = precondition(R / size) * size
         old, rho = rho, np.einsum("ij,ij->j", R, Z)
         P = Z + np.divide(rho, old, out=np.zeros_like(rho), where=old > 0) * P
-    exact = solve_exact(K, Y, noise, quiet=True, held_out=False)
-    return replace(exact, left_out=fit.left_out)
+    return None
 
 
 def _centred(eta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,0 +1,80 @@
+"""Leaves of the model for tables that minimise the log loss of two classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+from sklearn.metrics import log_loss
+
+from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
+from lssvm.estimators import table_fit
+from lssvm.estimators.table_fit import settings_of
+
+
+MEAN = 0.7
+ONE = {"kernel": "rbf", "scaling": "standardised", "random_state": 0, "n_jobs": 1}
+
+
+def two_normals(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of two normal distributions whose log-odds are linear: saturated at most rows."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, n)
+    return random.normal(size=(n, 8)) + MEAN * (2 * y[:, None] - 1), y
+
+
+def losses_of(model) -> set[str]:
+    return {
+        leaf.setting.loss
+        for member in model.record_.local_members
+        for leaf in member.local.leaves
+    }
+
+
+@pytest.fixture(scope="module")
+def fitted() -> LSSVMClassifier:
+    return LSSVMClassifier(**ONE).fit(*two_normals(1600, 0))
+
+
+def test_log_odds_rank_rows_better_than_squared_errors(fitted, monkeypatch):
+    monkeypatch.setattr(
+        table_fit, "settings_of", lambda *a: replace(settings_of(*a), logistic=False)
+    )
+    squared = LSSVMClassifier(**ONE).fit(*two_normals(1600, 0))
+    assert losses_of(fitted) == {"logistic"}
+    assert losses_of(squared) == {"squared"}
+    X, y = two_normals(4000, 1)
+    true = 2.0 * MEAN * X.sum(axis=1)
+    before, after = (model.predict_proba(X) for model in (squared, fitted))
+    assert log_loss(y, after) < log_loss(y, before)
+    ranks = [rankdata(true), *(rankdata(P[:, 1]) for P in (before, after))]
+    agreement = np.corrcoef(ranks)[0, 1:]
+    assert 1.0 - agreement[1] < 0.8 * (1.0 - agreement[0])
+
+
+def test_the_step_is_listed(fitted):
+    steps = [step for step in fitted.record_.tuning.steps if step.stage == "log loss"]
+    assert steps
+    assert all(np.isfinite(step.gain) for step in steps)
+
+
+def test_log_odds_are_stored_and_changed_by_updates(fitted, tmp_path):
+    X, y = two_normals(4000, 1)
+    save(fitted, tmp_path / "model.lssvm", keep="all")
+    model = load(tmp_path / "model.lssvm")
+    expected = fitted.decision_function(X[:50])
+    np.testing.assert_allclose(model.decision_function(X[:50]), expected, atol=1e-9)
+    model.partial_fit(X[1000:1040], y[1000:1040])
+    assert losses_of(model) == {"logistic"}
+    assert np.abs(model.decision_function(X[:50]) - expected).max() > 1e-4
+    model.forget(X[1000:1040], y[1000:1040])
+    np.testing.assert_allclose(model.decision_function(X[:50]), expected, atol=1e-6)
+
+
+def test_numbers_and_several_classes_have_squared_errors():
+    X, y = two_normals(1600, 0)
+    three = LSSVMClassifier(random_state=0, preset="fast").fit(X, y + (X[:, 0] > 2.5))
+    number = LSSVMRegressor(random_state=0, preset="fast").fit(X, X[:, 0])
+    assert losses_of(three) == losses_of(number) == {"squared"}
