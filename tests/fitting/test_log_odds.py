@@ -13,7 +13,6 @@ from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
 
-
 MEAN = 0.7
 ONE = {"kernel": "rbf", "scaling": "standardised", "random_state": 0, "n_jobs": 1}
 

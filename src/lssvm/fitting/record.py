@@ -227,7 +227,8 @@ class Step:
     Attributes
     ----------
     stage : str
-        "screening", "metric", "leaf size", "configurations", "all rows" or "prototypes".
+        "screening", "metric", "leaf size", "configurations", "all rows", "prototypes" or
+        "log loss".
     what : str
         What was done, or what would come next.
     gain : float

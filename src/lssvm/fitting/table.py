@@ -257,7 +257,7 @@ def learn_on_rows(
 ) -> Candidate:
     """Learn a metric or warp on some rows in rounds; keep the round that is best for the others.
 
-    Begins at the round that the candidate has reached, and ends when a round gains too little.
+    Begins at the round that the candidate has reached, and ends when rounds gain too little.
     """
     problem, clock, settings = work.problem, work.clock, work.settings
     kind = candidate.configuration
@@ -265,6 +265,7 @@ def learn_on_rows(
     best, metric, setting = candidate, candidate.metric, candidate.setting
     weight, Y = problem.weight[scored], problem.Y[scored]
     leaf_size = min(settings.learned_leaf, settings.largest)
+    failures = 0
     for number in range(candidate.rounds, candidate.rounds + rounds + 1):
         tries = 6 if candidate.stage == "screening" and not number else 3
         start = clock.now()
@@ -291,9 +292,9 @@ def learn_on_rows(
         if number > candidate.rounds:
             text = f"{kind}, {how}, round {number}"
             work.step("metric", text, gain, cost / work.unit(problem.n), start)
-        last = now > (1.0 - settings.gain) * error
+        failures = failures + 1 if now > (1.0 - settings.gain) * error else 0
         error = min(now, error)
-        if last or number == candidate.rounds + rounds or clock.over(0.5):
+        if failures > settings.patience or number == candidate.rounds + rounds or clock.over(0.5):
             break
         metric, setting = next_map(work, candidate, model, metric, learn, how, _GRADIENTS)
     return work.scored(replace(best, seconds=candidate.seconds + clock.now() - begin))

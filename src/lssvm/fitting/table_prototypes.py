@@ -84,15 +84,15 @@ def local_of(fitted: Fitted) -> LocalModel:
 def number_of_prototypes(work: Work) -> int:
     """Return how many prototypes are wanted, or their cost and memory allow; 0 for none.
 
-    n m^2 operations, half of the unit of cost; five folds, the threads and the solution keep m^2
-    numbers each.
+    n m^2 operations, by default half of the unit of cost; five folds, the threads and the solution
+    keep m^2 numbers each.
     """
     settings, most, n = work.settings, _most(work), work.problem.n
     if settings.n_prototypes is not None:
         return int(min(settings.n_prototypes, most, n))
     if settings.engine.speed > 1.0:
         return 0  # its leaves are larger, and prototypes are computed on the cores of this machine
-    allowed = work.clock.affordable(work.unit(n) * 0.005 / max(settings.gain, 0.001), 0.5)
+    allowed = work.clock.affordable(work.unit(n) * 0.0025 / max(settings.gain, 0.001), 0.5)
     size = int(min(np.sqrt(max(allowed, 0.0) / n), most, n / 4, 4 * FEWEST))
     return size if size >= FEWEST else 0
 

@@ -143,6 +143,8 @@ class TableSettings:
         Other rows that its rounds are compared on, at most.
     rounds : int
         Of a metric or warp, at most; 0 for none.
+    patience : int
+        Rounds without enough gain in a row that do not end them yet.
     metric : Metric
         Where the rounds begin; without rounds a metric that is given.
     shape : {"diagonal", "full"} or None
@@ -180,6 +182,7 @@ class TableSettings:
     learned_leaf: int = 1000
     scored_on: int = 2500
     rounds: int = 8
+    patience: int = 1
     metric: Metric = IDENTITY
     shape: Shape | None = None
     ties: bool = True
@@ -209,6 +212,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         learned_leaf=500,
         scored_on=1500,
         rounds=3,
+        patience=0,
         n_prototypes=0,
     ),
     "balanced": dict(),
