@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVMClassifier, LSSVMRegressor
-from lssvm._core.device import find_device
+from lssvm._core.arrays import find_device
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
@@ -110,7 +110,7 @@ def test_a_batch_is_halved_where_memory_runs_out(device, monkeypatch):
 
 
 def test_large_trees_are_grown_from_some_rows(monkeypatch):
-    monkeypatch.setattr("lssvm.local.tree._SAMPLED", 500)
+    monkeypatch.setattr("lssvm.local.model._SAMPLED", 500)
     X = np.random.default_rng(0).normal(size=(2000, 3))
     sizes = [len(rows) for rows in grow_tree(X, 250).rows_by_leaf(X)]
     assert sum(sizes) == 2000

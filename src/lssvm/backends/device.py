@@ -15,9 +15,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
+from lssvm._core.arrays import (
+    Array,
+    Device,
+    FloatArray,
+    Halving,
+    IntArray,
+    is_foreign,
+    is_numpy,
+    out_of_memory,
+    to_numpy,
+)
 from lssvm._core.blocks import require, run_blocks, slices
-from lssvm._core.device import Device, Halving, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import FoldModels, Host, Named, Result
 from lssvm.data.dataset import Dataset
@@ -56,7 +65,7 @@ class DeviceBlocks:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Device
+    >>> from lssvm._core.arrays import Device
     >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.backends.device import DeviceBlocks
     >>> X = np.arange(6.0).reshape(3, 2)
@@ -333,7 +342,7 @@ def use_outputs(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Device
+    >>> from lssvm._core.arrays import Device
     >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.backends.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
@@ -405,7 +414,7 @@ def accumulate_on_device(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Device
+    >>> from lssvm._core.arrays import Device
     >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.backends.device import DeviceBlocks
     >>> from lssvm.kernels import Linear

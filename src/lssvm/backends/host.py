@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, float_rows, get_namespace, take_rows
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    find_device,
+    float_rows,
+    get_namespace,
+    take_rows,
+)
 from lssvm._core.blocks import as_bytes, n_threads, run_blocks, slices
 from lssvm.data.dataset import Dataset
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout
@@ -17,6 +25,9 @@ from lssvm.kernels import Kernel
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.solvers.moments import Cells, Moments, accumulate
 from lssvm.solvers.pcg import RowBlock
+
+if TYPE_CHECKING:
+    from lssvm.backends.device import Backend
 
 AnyFolds: TypeAlias = Folds | PositionFolds | PositionHoldout
 Named: TypeAlias = dict[str, Array]
@@ -181,6 +192,32 @@ class UsesResources(Protocol):
 def host_of(estimator: UsesResources) -> Host:
     """Return this machine with the memory and the threads that an estimator may use."""
     return Host(as_bytes(estimator.memory_budget), n_threads(estimator.n_jobs))
+
+
+def find_backend(
+    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
+) -> Backend:
+    """Return what computes with rows X: a device, or the host.
+
+    Parameters
+    ----------
+    name : str, torch.device or None
+        As the parameter ``device`` of an estimator names it.
+    X : array or None
+        The rows, where they are arrays.
+    dispatch : bool
+        Whether arrays of other libraries are computed with where they are.
+    limit : int or None
+        Bytes that may be used on a device; None: most of what is free.
+    budget, threads : int
+        Memory of the host in bytes, and its threads.
+    """
+    place = find_device(name, X, dispatch=dispatch and X is not None)
+    if place is None:
+        return Host(budget, threads)
+    from lssvm.backends.device import Torch  # which builds on this module
+
+    return Torch(replace(place, limit=limit))
 
 
 def _block_outputs(kernel: Kernel, X: Any, Z: FloatArray, model: Expansion) -> Any:

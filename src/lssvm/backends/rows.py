@@ -14,6 +14,7 @@ import numpy as np
 from lssvm._core.arrays import (
     Array,
     BoolArray,
+    Device,
     FloatArray,
     IntArray,
     OnEvent,
@@ -25,7 +26,6 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.blocks import require, slices
-from lssvm._core.device import Device, find_device
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.device import Backend, Torch
 from lssvm.backends.host import CHUNK, AnyFolds, FoldModels, Host, Named, row_block
@@ -790,25 +790,3 @@ def class_rows(
 
 Training: TypeAlias = Rows | ScanRows
 """The training rows of one task, wherever they are; both classes have the same members."""
-
-
-def find_backend(
-    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
-) -> Backend:
-    """Return what computes with rows X: a device, or the host.
-
-    Parameters
-    ----------
-    name : str, torch.device or None
-        As the parameter ``device`` of an estimator names it.
-    X : array or None
-        The rows, where they are arrays.
-    dispatch : bool
-        Whether arrays of other libraries are computed with where they are.
-    limit : int or None
-        Bytes that may be used on a device; None: most of what is free.
-    budget, threads : int
-        Memory of the host in bytes, and its threads.
-    """
-    place = find_device(name, X, dispatch=dispatch and X is not None)
-    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit))

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, FloatArray, check_weight, compat, is_dask
+from lssvm._core.arrays import AnyArray, FloatArray, check_weight, compat, is_dask, like, on_host
 from lssvm._core.blocks import slices
-from lssvm._core.device import like, on_host
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.columns import RawTable, count_rows, read_table
 from lssvm.data.dask import array_reader, frame_reader

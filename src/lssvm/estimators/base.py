@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray, OnEvent
-from lssvm._core.device import like
+from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray, OnEvent, like
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
@@ -32,6 +31,7 @@ from lssvm.fitting.explaining import (
 )
 from lssvm.fitting.record import Fit, Posteriors
 from lssvm.kernels.factory import KernelChoice
+from lssvm.kernels.metric import MetricKernel
 from lssvm.tasks import Classes, Numbers
 from lssvm.tuning.searches import check_option
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
@@ -196,8 +196,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         published |= fit.state.published(fit)
         if isinstance(fit.task, Classes):
             published |= {"classes_": fit.task.classes, "code_": fit.task.code}
-        metric = self._kernel_choice().metric
-        if metric is not None:
+        if isinstance(self.kernel, MetricKernel):
+            metric = self.kernel.metric
             full = isinstance(metric, str) and metric == "full"
             published["metric_"] = fit.main.metric.published(fit.main.model.n_features, full=full)
         if "none" in fit.prepared:

@@ -27,23 +27,17 @@ from lssvm._core.arrays import (
     check_weight,
     get_namespace,
     is_sparse,
+    on_host,
+    same_place,
     take_rows,
 )
 from lssvm._core.blocks import as_bytes, require, slices
-from lssvm._core.device import on_host, same_place
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, seed_of
 from lssvm.backends.device import Backend
-from lssvm.backends.host import Host, UsesResources, host_of
-from lssvm.backends.rows import (
-    Rows,
-    ScanRows,
-    Training,
-    class_rows,
-    find_backend,
-    number_targets,
-)
+from lssvm.backends.host import Host, UsesResources, find_backend, host_of
+from lssvm.backends.rows import Rows, ScanRows, Training, class_rows, number_targets
 from lssvm.codes import Coding, make_code
 from lssvm.data.arrow import write_table
 from lssvm.data.dataset import Arrays, Dataset, open_dataset

@@ -13,9 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.model_selection import PredefinedSplit
 
-from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_int, is_sparse, pick
+from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_int, is_sparse, on_host, pick
 from lssvm._core.blocks import slices
-from lssvm._core.device import on_host
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import hash_positions

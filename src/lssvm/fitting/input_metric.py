@@ -18,11 +18,8 @@ from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import KernelChoice
-from lssvm.kernels.metric import IDENTITY, Shape, mean_outer_product
+from lssvm.kernels.metric import IDENTITY, Shape, check_length, mean_outer_product, read_metric
 from lssvm.kernels.radial import distances
-
-SHAPES: tuple[Shape, ...] = ("diagonal", "full")
-"""Metrics that can be learned."""
 
 IN_FOLDS = 2500
 """Below as many rows a metric is scored in folds, above on rows that are set aside."""
@@ -47,28 +44,6 @@ def check_metric(choice: KernelChoice) -> Metric | Shape:
             "gamma='cv' with MetricKernel('rbf', 'diagonal')."
         )
     return read_metric(metric)
-
-
-def read_metric(metric: Any) -> Metric | Shape:
-    """Return the map that is given as an array, or the shape of a learned one."""
-    if isinstance(metric, str):
-        if metric not in SHAPES:
-            raise InvalidInputError(
-                f"metric={metric!r} is not known: give 'diagonal' or 'full' to have one learned, "
-                "an array of shape (d,) or (d, d), or None."
-            )
-        return "diagonal" if metric == "diagonal" else "full"
-    try:
-        values = np.asarray(metric, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(())
-    square = values.ndim == 2 and values.shape[0] == values.shape[1]
-    if not (values.ndim == 1 or square) or not np.all(np.isfinite(values)) or not values.any():
-        raise InvalidInputError(
-            f"metric={metric!r} is not usable: give finite numbers, not all 0, of shape (d,) or "
-            "(d, d), 'diagonal', 'full' or None."
-        )
-    return Metric(values)
 
 
 def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, seed: int) -> Metric:
@@ -103,15 +78,6 @@ def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, s
     if rows.n_rows < _ENOUGH:
         return IDENTITY
     return _Rounds(rows, choice, metric_option, seed).learn()
-
-
-def check_length(metric: Metric, d: int, what: str) -> None:
-    """Refuse a metric of other than d features; ``what`` says where they are."""
-    if metric.map is not None and len(metric.map) != d:
-        raise InvalidInputError(
-            f"metric has {len(metric.map)} rows but {what}: give an array of shape ({d},) or "
-            f"({d}, {d})."
-        )
 
 
 _Model: TypeAlias = tuple[Kernel, FloatArray, FloatArray, FloatArray]  # Z, coef, intercept

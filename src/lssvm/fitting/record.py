@@ -23,7 +23,7 @@ from lssvm.kernels.base import Expansion
 from lssvm.kernels.factory import KernelChoice
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import LocalModel, Tree
-from lssvm.local.cluster import find_engine
+from lssvm.local.engine import find_engine
 from lssvm.tasks import Task
 from lssvm.tuning.search import TuningResult
 from lssvm.uncertainty import (

@@ -14,8 +14,7 @@ from sklearn.utils import ClassifierTags
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.fitting.problem import Problem
-from lssvm.fitting.table_record import TableFit, local_error
+from lssvm.fitting.table_record import Problem, TableFit, local_error
 from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import OutOfFold, Probabilities, Residuals, calibrate, scaled_residuals

@@ -20,10 +20,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, device, get_namespace, is_sparse
+from lssvm._core.arrays import (
+    Device,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_foreign,
+    is_sparse,
+)
 from lssvm._core.blocks import run_blocks, slices
-from lssvm._core.device import Device, is_foreign
-from lssvm._core.errors import not_known
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.radial import RBF, Laplacian, distances, ordered_sums
 from lssvm.kernels.warp import SquaredSlopes, Warp
@@ -492,3 +499,38 @@ def _sums_by_level(
     (m, k), v = coef.shape, len(levels)
     sums = K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)
     return np.asarray(sums.reshape(-1, v, k))
+
+
+SHAPES: tuple[Shape, ...] = ("diagonal", "full")
+"""Metrics that can be learned."""
+
+
+def read_metric(metric: Any) -> Metric | Shape:
+    """Return the map that is given as an array, or the shape of a learned one."""
+    if isinstance(metric, str):
+        if metric not in SHAPES:
+            raise InvalidInputError(
+                f"metric={metric!r} is not known: give 'diagonal' or 'full' to have one learned, "
+                "an array of shape (d,) or (d, d), or None."
+            )
+        return "diagonal" if metric == "diagonal" else "full"
+    try:
+        values = np.asarray(metric, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(())
+    square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    if not (values.ndim == 1 or square) or not np.all(np.isfinite(values)) or not values.any():
+        raise InvalidInputError(
+            f"metric={metric!r} is not usable: give finite numbers, not all 0, of shape (d,) or "
+            "(d, d), 'diagonal', 'full' or None."
+        )
+    return Metric(values)
+
+
+def check_length(metric: Metric, d: int, what: str) -> None:
+    """Refuse a metric of other than d features; ``what`` says where they are."""
+    if metric.map is not None and len(metric.map) != d:
+        raise InvalidInputError(
+            f"metric has {len(metric.map)} rows but {what}: give an array of shape ({d},) or "
+            f"({d}, {d})."
+        )

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
+from lssvm._core.arrays import Array, Device, FloatArray, IntArray, out_of_memory, to_numpy
 from lssvm._core.blocks import n_threads
-from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels.radial import Distance
 from lssvm.local.engine import HostSlopes, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
-from lssvm.local.tree import Tree
+from lssvm.local.model import Tree
 from lssvm.solvers import ExactFit
 
 _SHARE = 0.4  # of the free memory that a batch may take

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, qmc
 
-from lssvm._core.arrays import FloatArray, IntArray, to_numpy
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, FloatArray, IntArray, to_numpy
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
 from lssvm.prototypes.selection import Candidates, Selection, as_rows, interleave, random_order

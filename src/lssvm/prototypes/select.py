@@ -18,8 +18,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
-from lssvm._core.arrays import FloatArray, IntArray, check_weight
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, FloatArray, IntArray, check_weight
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.folds import hash_rows

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.data.folds import hash_rows
 

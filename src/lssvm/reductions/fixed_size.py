@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lssvm._core.arrays import (
     Array,
+    Device,
     FloatArray,
     IntArray,
     device,
@@ -20,7 +21,6 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.blocks import run_blocks, small_problem
-from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems

@@ -23,13 +23,13 @@ from lssvm._core.arrays import (
     device,
     float_rows,
     get_namespace,
+    is_foreign,
     is_numpy,
     take_rows,
     take_square,
     to_numpy,
 )
 from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices, small_problem
-from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import add_gram, congruence, mirror
 from lssvm.data import ArraySource, RowSource

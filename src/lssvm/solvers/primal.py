@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dptsv
 
 from lssvm._core.arrays import (
     Array,
+    Device,
     FloatArray,
     IntArray,
     device,
@@ -26,7 +27,6 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.blocks import run_blocks, slices, small_problem
-from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm.kernels import Kernel

@@ -18,34 +18,8 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick
+from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick, tie_scores
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-
-SAME = 1e-9
-"""Scores that differ by less than this part of the largest are the same, but for rounding."""
-
-
-def tie_scores(scores: FloatArray) -> FloatArray:
-    """Return scores of which those that differ by rounding alone are equal.
-
-    Equal rows get the same score, but for the last digits, which depend on where a row stands and
-    on its own target: whatever ranks rows must not see them.
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim == 2:
-        return np.column_stack([tie_scores(column) for column in values.T])
-    good = np.flatnonzero(np.isfinite(values))
-    if len(good) < 2:
-        return values
-    order = good[np.argsort(values[good], kind="stable")]
-    ordered = values[order]
-    least = SAME * max(abs(ordered[0]), abs(ordered[-1]))
-    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > least)
-    if len(starts) == len(order):
-        return values
-    out = values.copy()
-    out[order] = np.repeat(ordered[starts], np.diff(starts, append=len(order)))
-    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,12 +15,11 @@ import numpy as np
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import expit, softmax
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, tie_scores
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_usable
 from lssvm.codes import Code, decode
 from lssvm.data.folds import observation_weight, repeats_by_nature
-from lssvm.tasks.losses import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""
