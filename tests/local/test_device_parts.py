@@ -8,11 +8,12 @@ from lssvm._core.arrays import find_device
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import DeviceLeaves, HostLeaves, LeafTask, Rows, Setting, fit_local, grow_tree
+from lssvm.local import DeviceLeaves, LeafEngine, LeafTask, Rows, Setting, fit_local, grow_tree
+from lssvm.local.engine import SlopesAt
 
 pytestmark = pytest.mark.torch
 DISTANCES = ("sqeuclidean", "euclidean", "cityblock")
-HOST = HostLeaves()
+HOST = LeafEngine()
 
 
 @pytest.fixture
@@ -70,10 +71,11 @@ def test_outputs_routes_and_gradients(device, distance):
     )
     leaves = host.leaves
     for metric in (IDENTITY, Metric(rng.uniform(size=4)), Metric(rng.normal(size=(4, 4)))):
+        at = SlopesAt(leaves, distance, metric, 2)
         for shape in ("full", "diagonal"):
             np.testing.assert_allclose(
-                device.outer_product(leaves, distance, metric, shape, 2),
-                HOST.outer_product(leaves, distance, metric, shape, 2),
+                device.outer_product(at, shape),
+                HOST.outer_product(at, shape),
                 rtol=1e-9,
                 atol=1e-12,
             )

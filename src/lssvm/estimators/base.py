@@ -18,7 +18,7 @@ from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
 from lssvm.backends.host import Host, host_of
-from lssvm.codes import Coding
+from lssvm.codes import Code, Coding
 from lssvm.data.preparation import PreparedTable
 from lssvm.estimators.opening import Inputs, open_given
 from lssvm.explanations import Explanation
@@ -29,9 +29,10 @@ from lssvm.fitting.explaining import (
     plain_columns,
     table_columns,
 )
-from lssvm.fitting.record import Fit, Posteriors
+from lssvm.fitting.record import Fit, Posteriors, Scaling
 from lssvm.kernels.factory import KernelChoice
 from lssvm.kernels.metric import MetricKernel
+from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 from lssvm.tuning.searches import check_option
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
@@ -165,6 +166,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: AnyArray
     preparation_: PreparedTable
+    preparations_: dict[Scaling, TablePreparation]  # of models for tables
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
@@ -302,6 +304,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     multiclass: Any = "auto"
     class_weight: Any
     classes_: AnyArray
+    code_: Code
 
     def _check_coding(self, *fixed: str) -> None:
         """Refuse what cannot be decoded or calibrated; some values cannot be chosen here."""

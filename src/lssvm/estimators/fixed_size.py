@@ -5,7 +5,7 @@ What the two share comes first: rows of any kind, updates and sparsity paths.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import RLock
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
@@ -102,6 +102,7 @@ def _sparsity_path(estimator: Model) -> SparsityPath | list[SparsityPath]:
     return paths[0] if len(paths) == 1 else list(paths)
 
 
+@dataclass(eq=False, repr=False)
 class FixedSizeLSSVC(KernelClassifier):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
@@ -272,46 +273,25 @@ class FixedSizeLSSVC(KernelClassifier):
     (True, (30, 1))
     """
 
-    def __init__(
-        self,
-        n_prototypes: Any = "auto",
-        *,
-        C: Any = "cv",
-        gamma: Any = "cv",
-        kernel: Any = "rbf",
-        fit_intercept: bool | str = True,
-        selection: Any = "random",
-        reduction: Any = None,
-        multiclass: Any = "auto",
-        class_weight: Any = None,
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        solver: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.selection = selection
-        self.reduction = reduction
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.solver = solver
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_prototypes: Any = "auto"
+    _: KW_ONLY
+    C: Any = "cv"
+    gamma: Any = "cv"
+    kernel: Any = "rbf"
+    fit_intercept: bool | str = True
+    selection: Any = "random"
+    reduction: Any = None
+    multiclass: Any = "auto"
+    class_weight: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    solver: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         """Say that arrays of other libraries are taken."""
@@ -523,6 +503,7 @@ class FixedSizeLSSVC(KernelClassifier):
         return _sparsity_path(self)
 
 
+@dataclass(eq=False, repr=False)
 class FixedSizeLSSVR(KernelRegressor):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
@@ -695,44 +676,24 @@ class FixedSizeLSSVR(KernelRegressor):
     (True, (20, 1))
     """
 
-    def __init__(
-        self,
-        n_prototypes: Any = "auto",
-        *,
-        C: Any = "cv",
-        gamma: Any = "cv",
-        kernel: Any = "rbf",
-        fit_intercept: bool | str = True,
-        selection: Any = "random",
-        reduction: Any = None,
-        loss: str = "squared",
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        solver: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.selection = selection
-        self.reduction = reduction
-        self.loss = loss
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.solver = solver
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_prototypes: Any = "auto"
+    _: KW_ONLY
+    C: Any = "cv"
+    gamma: Any = "cv"
+    kernel: Any = "rbf"
+    fit_intercept: bool | str = True
+    selection: Any = "random"
+    reduction: Any = None
+    loss: str = "squared"
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    solver: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         """Say that arrays of other libraries are taken."""

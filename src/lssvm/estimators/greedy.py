@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ def _fit(estimator: Model, given: Opened) -> Model:
     return estimator
 
 
+@dataclass(eq=False, repr=False)
 class GreedyLSSVC(KernelClassifier):
     r"""Sparse least squares support vector classifier, built one basis function at a time.
 
@@ -148,44 +150,24 @@ class GreedyLSSVC(KernelClassifier):
     20
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        gamma: Any = "scale",
-        kernel: Any = "rbf",
-        fit_intercept: bool = True,
-        epsilon: float | str = 0.5,
-        criterion: str = "fsals",
-        candidates: int | None = None,
-        prefit: bool = False,
-        max_support: int | str | None = None,
-        validation_fraction: float | None = None,
-        cv: Any = 10,
-        multiclass: Any = "ova",
-        class_weight: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.candidates = candidates
-        self.prefit = prefit
-        self.max_support = max_support
-        self.validation_fraction = validation_fraction
-        self.cv = cv
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    gamma: Any = "scale"
+    kernel: Any = "rbf"
+    fit_intercept: bool = True
+    epsilon: float | str = 0.5
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | str | None = None
+    validation_fraction: float | None = None
+    cv: Any = 10
+    multiclass: Any = "ova"
+    class_weight: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     @classmethod
     def jiao2007(cls, *, sampled: bool = False, **options: Any) -> Self:
@@ -256,6 +238,7 @@ class GreedyLSSVC(KernelClassifier):
         return copy.copy(self)._publish(truncate_fit(self.record_, n))
 
 
+@dataclass(eq=False, repr=False)
 class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Sparse least squares support vector regression, built one basis function at a time.
 
@@ -357,40 +340,22 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     (True, True)
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        gamma: Any = "scale",
-        kernel: Any = "rbf",
-        fit_intercept: bool = True,
-        epsilon: float | str = 0.1,
-        criterion: str = "fsals",
-        candidates: int | None = None,
-        prefit: bool = False,
-        max_support: int | str | None = None,
-        validation_fraction: float | None = None,
-        cv: Any = 10,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.candidates = candidates
-        self.prefit = prefit
-        self.max_support = max_support
-        self.validation_fraction = validation_fraction
-        self.cv = cv
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    gamma: Any = "scale"
+    kernel: Any = "rbf"
+    fit_intercept: bool = True
+    epsilon: float | str = 0.1
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | str | None = None
+    validation_fraction: float | None = None
+    cv: Any = 10
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:

@@ -28,6 +28,7 @@ from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel, Rows
+from lssvm.local.engine import SlopesAt
 from lssvm.solvers.moments import Moments
 from lssvm.tasks import Numbers
 
@@ -351,17 +352,17 @@ class Configuration:
         total = sum(len(leaf.rows.X) for leaf in leaves)
         step = max(1, -(-total // at_most))
         if how == "warp":
-            warp = learn_warp(
-                engine.squared_slopes(leaves, self.distance, metric, step, ties), rows
-            )
+            slopes = engine.squared_slopes(SlopesAt(leaves, self.distance, metric, step, ties))
+            warp = learn_warp(slopes, rows)
             return metric if warp is None else Metric(None, warp)
         if shape == "full" and rows.shape[1] > WIDE:
             k = leaves[0].fit.coef.shape[1]
             step = max(step, -(-total * k // (2 * WIDE)))
-            G = engine.gradient_rows(leaves, self.distance, metric, step, ties)
+            G = engine.gradient_rows(SlopesAt(leaves, self.distance, metric, step, ties))
             if len(G) < rows.shape[1]:
                 return replace(low_rank(G), warp=metric.warp)
-        M = engine.outer_product(leaves, self.distance, metric, shape, step, ties)
+        at = SlopesAt(leaves, self.distance, metric, step, ties)
+        M = engine.outer_product(at, shape)
         return replace(Metric.of(M), warp=metric.warp)
 
 

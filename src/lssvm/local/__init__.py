@@ -1,7 +1,7 @@
 """Partitions of the rows: trees with an exact dual model in every leaf."""
 
 from lssvm.local.device import DeviceLeaves
-from lssvm.local.engine import ClusterLeaves, HostLeaves, LeafEngine, LeafTask
+from lssvm.local.engine import ClusterLeaves, LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.local.model import (
     LocalJob,
@@ -17,7 +17,6 @@ from lssvm.local.store import LeafStore
 __all__ = [
     "ClusterLeaves",
     "DeviceLeaves",
-    "HostLeaves",
     "Leaf",
     "LeafEngine",
     "LeafStore",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from lssvm._core.arrays import Array, Device, FloatArray, IntArray, out_of_memor
 from lssvm._core.blocks import n_threads
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels.radial import Distance
-from lssvm.local.engine import HostSlopes, LeafTask
+from lssvm.local.engine import LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
 from lssvm.local.model import Tree
 from lssvm.solvers import ExactFit
@@ -203,7 +203,7 @@ def _grouped(place: Device, rows: Rows) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceLeaves(HostSlopes):
+class DeviceLeaves(LeafEngine):
     """Exact leaves computed on a device.
 
     Parameters
@@ -218,12 +218,8 @@ class DeviceLeaves(HostSlopes):
     'cuda'
     """
 
+    threads: int = field(default_factory=lambda: n_threads(None), init=False)  # of slopes
     place: Device
-
-    @property
-    def threads(self) -> int:  # type: ignore[override]
-        """Return how many threads compute slopes, which the device does not."""
-        return n_threads(None)
 
     @property
     def n_workers(self) -> int:

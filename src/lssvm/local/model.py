@@ -383,7 +383,7 @@ def fit_local(
     stop : callable, optional
         Asked during the search; True keeps the remaining leaves at the start.
     engine : LeafEngine
-        Who computes: `HostLeaves` (threads) or `DeviceLeaves` (a GPU).
+        Who computes: `LeafEngine` (threads) or `DeviceLeaves` (a GPU).
     draft, held_out : bool
         See `fit_leaf`.
 
