@@ -108,8 +108,8 @@ def printable(text: object, limit: int = 200) -> str:
     repaint the screen, a direction mark could show a name in another order than it has.
     """
     whole = text if isinstance(text, str) else str(text)
-    shown = "".join(map(_visible, whole[:limit]))
-    return shown if len(whole) <= limit else shown + "..."
+    printed = "".join(map(_visible, whole[:limit]))
+    return printed if len(whole) <= limit else printed + "..."
 
 
 def _visible(character: str) -> str:

@@ -29,7 +29,7 @@ class Progress:
         self.verbose = verbose
         self.stream = sys.stderr if stream is None else stream
         self._last = -1.0
-        self._shown = 0  # length of the text on the line that is rewritten
+        self._printed = 0  # length of the text on the line that is rewritten
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Report one event."""
@@ -53,14 +53,14 @@ class Progress:
 
     def _rewrite(self, text: str, notebook: bool, final: bool) -> None:
         if notebook:  # no control codes: what was longer is overwritten by blanks
-            self.stream.write("\r" + text.ljust(self._shown))
+            self.stream.write("\r" + text.ljust(self._printed))
         else:  # a line that wraps could not be rewritten
             text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
             self.stream.write(f"\r\x1b[2K{text}")
-        self._shown = len(text)
+        self._printed = len(text)
         if final:
             self.stream.write("\n")
-            self._shown = 0
+            self._printed = 0
 
 
 def _line(event: dict[str, Any], bar: bool) -> str:

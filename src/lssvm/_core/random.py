@@ -84,10 +84,10 @@ def draw_rows(keys: NDArray[np.uint64], size: int, labels: AnyArray | None = Non
     """
     order = np.argsort(keys, kind="stable")
     if labels is not None:  # the j-th row of N_c comes at the place (j + 1/2) / N_c
-        own, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)[1:]
-        by_class = np.argsort(own, kind="stable")
+        group, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)[1:]
+        by_class = np.argsort(group, kind="stable")
         place = np.empty(len(order))
         first = np.cumsum(sizes) - sizes
         place[by_class] = np.arange(len(order)) - np.repeat(first, sizes) + 0.5
-        order = order[np.argsort(place / sizes[own], kind="stable")]
+        order = order[np.argsort(place / sizes[group], kind="stable")]
     return np.sort(order[:size]).astype(np.intp)

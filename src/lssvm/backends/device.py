@@ -185,10 +185,10 @@ class DeviceBlocks:
                     yield counts, {name: array[some] for name, array in stored.items()}
             return
         for part in slices(self.n_rows, rows):  # memory is read forwards, sorted on the device
-            own = cell_of[part]
-            count = np.bincount(own + 1, minlength=len(cells) + 1)
+            numbers = cell_of[part]
+            count = np.bincount(numbers + 1, minlength=len(cells) + 1)
             block = {name: array[part] for name, array in stored.items()}
-            block["sorted"] = np.argsort(own, kind="stable")[count[0] :]
+            block["sorted"] = np.argsort(numbers, kind="stable")[count[0] :]
             yield [(c, int(n)) for c, n in enumerate(count[1:]) if n], block
 
 

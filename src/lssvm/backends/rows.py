@@ -77,7 +77,7 @@ class Rows:
         The caller's weights.
     positions : array of shape (n,) or None, default=None
         Rows of the caller's data that these are, where some had weight zero.
-    given : (X, y) or None, default=None
+    caller_data : (X, y) or None, default=None
         What a splitter is to see.
     groups : array or None, default=None
         Groups of the caller's rows that are left out together.
@@ -110,7 +110,7 @@ class Rows:
     loss_weight: FloatArray | None = None
     sample_weight: FloatArray | None = None
     positions: IntArray | None = None
-    given: tuple[Any, Any] | None = None
+    caller_data: tuple[Any, Any] | None = None
     groups: FloatArray | None = None
     centre: FloatArray | None = None
     by_position: bool = False
@@ -175,10 +175,13 @@ class Rows:
         """Return rows, and what a splitter sees of them, after a metric."""
         if metric.map is None:
             return self
-        X, given = metric.map_rows(self.X), self.given
-        if given is not None:
-            given = X if given[0] is self.X else metric.map_rows(given[0]), given[1]
-        return replace(self, X=X, given=given)
+        X, caller_data = metric.map_rows(self.X), self.caller_data
+        if caller_data is not None:
+            caller_data = (
+                X if caller_data[0] is self.X else metric.map_rows(caller_data[0]),
+                caller_data[1],
+            )
+        return replace(self, X=X, caller_data=caller_data)
 
     def observed(self) -> dict[str, Any]:
         """Return what tells rows of the same content apart, as `assign_folds` takes it."""
@@ -262,8 +265,8 @@ class Rows:
             for c, cell in enumerate(layout.cells):
                 for part in slices(cell.stop, CHUNK, cell.start):
                     rows = order[part]
-                    own = np.full(len(rows), c)
-                    yield Piece(self.X[rows], Y[rows], pick(self.weight, rows), own, rows, own)
+                    fold = np.full(len(rows), c)
+                    yield Piece(self.X[rows], Y[rows], pick(self.weight, rows), fold, rows, fold)
 
         n_cells = len(layout.cells)
         cells = stream_factors(kernel, Z, map, pieces(), n_cells, self.n_outputs)
@@ -774,14 +777,14 @@ def class_rows(
     rows are a sample of all.
     """
     table = task.table(task.counts(labels, weight) if counts is None else counts)
-    own = times(weight, table.row_factors(labels))
+    full_weight = times(weight, table.row_factors(labels))
     apart = by_class and task.per_class
     return Rows(
         X,
         table.looked_up(labels),
-        weight if apart else own,
+        weight if apart else full_weight,
         labels,
-        loss_weight=own,
+        loss_weight=full_weight,
         sample_weight=weight,
         budget=host.budget,
         threads=host.threads,

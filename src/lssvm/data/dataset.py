@@ -102,8 +102,10 @@ class Arrays:
         """Yield all rows in order, in the blocks in which a scan has them."""
         y, weight = self.target, self.weight
         for part in slices(self.n_rows, chunk_rows(len(self.table.columns))):
-            target, own = (None if values is None else values[part] for values in (y, weight))
-            yield TableRows(self.table.take(part), target, own, part.start)
+            target, row_weight = (
+                None if values is None else values[part] for values in (y, weight)
+            )
+            yield TableRows(self.table.take(part), target, row_weight, part.start)
 
     def sample(self, size: int, *, seed: int = 0, classes: bool = False) -> Sample:
         """Draw the rows that `Scan.sample` draws."""

@@ -735,7 +735,7 @@ def _numeric_targets(labels: AnyArray) -> Targets:
 
 
 NEIGHBOURS = 8
-"""Rows on each side that predict a row, where it is judged whether a column says anything."""
+"""Rows on each side that predict a row, where a column is tested for predicting anything."""
 
 SHUFFLES = 19
 """Shuffles of the rows that a column has to beat."""

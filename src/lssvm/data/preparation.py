@@ -740,12 +740,12 @@ def _encode_text(
     fold: IntArray,
 ) -> tuple[PreparedColumn, FloatArray | None]:
     side = HALF * settings.category_scale if column.missing[weight > 0].any() else 0.0
-    judged = settings.may_drop(plan.name)
-    text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not judged)
+    may_drop = settings.may_drop(plan.name)
+    text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not may_drop)
     if text is not None:
         return _text_column(column, text[0], settings), text[1]
     plan = replace(plan, kind="category")
-    if not judged:
+    if not may_drop:
         return _encode_by_target(plan, column, weight, targets, settings, fold)
     why = f"{plan.why}, and its words do not predict the target"
     return replace(plan, done=DROPPED, why=why), None
@@ -872,8 +872,8 @@ class Learner:
     def _boolean(self, column: RawColumn) -> PreparedColumn:
         missing = column.missing
         observed = column.values[~missing]
-        judged = self.settings.may_drop(column.name)
-        if judged and not missing.any() and np.all(observed == observed[0]):
+        may_drop = self.settings.may_drop(column.name)
+        if may_drop and not missing.any() and np.all(observed == observed[0]):
             return self._dropped(column, f"it is {bool(observed[0])} in every row")
         side = HALF * self.settings.category_scale
         values, unknown = np.array([[-side], [side]]), np.zeros(1)

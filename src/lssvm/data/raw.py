@@ -141,16 +141,16 @@ class RawBlock:
         cls, table: RawTable, schema: Schema | None = None, where: str = "the table"
     ) -> RawBlock:
         """Return typed columns as rows; raise where they do not go with a given schema."""
-        own = Schema.of_table(table)
+        actual = Schema.of_table(table)
         if schema is None:
-            schema = own
+            schema = actual
         else:
             known = dict(zip(schema.names, schema.kinds, strict=True))
             kinds = [  # a column without values goes with every kind
                 known.get(column.name, kind) if column.kind == "empty" else kind
-                for column, kind in zip(table.columns, own.kinds, strict=True)
+                for column, kind in zip(table.columns, actual.kinds, strict=True)
             ]
-            schema.check(replace(own, kinds=tuple(kinds)), where)
+            schema.check(replace(actual, kinds=tuple(kinds)), where)
         columns = dict(zip(table.names, table.columns, strict=True))
         numbers = [_as_numbers(columns[name]) for name in schema.numbers]
         texts = tuple(TextColumn.of_column(columns[name]) for name in schema.texts)
@@ -362,16 +362,16 @@ class Schema:
 
     def check(self, other: Schema, where: str) -> None:
         """Raise where ``other``, found at ``where``, holds something else."""
-        found = dict(zip(other.names, other.kinds, strict=True))
+        actual = dict(zip(other.names, other.kinds, strict=True))
         for name, kind in zip(self.names, self.kinds, strict=True):
-            if name not in found:
+            if name not in actual:
                 raise InvalidInputError(
-                    f"{where} has no column {name!r}; it has {sorted(found)}. Give files with the "
+                    f"{where} has no column {name!r}; it has {sorted(actual)}. Give files with the "
                     "same columns, or name the ones to use with columns=."
                 )
-            if _GROUPS[found[name]] != _GROUPS[kind] and {found[name], kind} != {"date", "text"}:
+            if _GROUPS[actual[name]] != _GROUPS[kind] and {actual[name], kind} != {"date", "text"}:
                 raise InvalidInputError(
-                    f"Column {name!r} of {where} holds {found[name]}s, but {kind}s were expected "
+                    f"Column {name!r} of {where} holds {actual[name]}s, but {kind}s were expected "
                     "there. Convert that file, or leave the column out with columns=."
                 )
 

@@ -166,10 +166,10 @@ class _Labels:
         for i, label in enumerate(labels.tolist()):
             self.totals[label] = self.totals.get(label, 0.0) + sums[i]
             rows = np.flatnonzero(codes == i)
-            found = self.samples.setdefault(label, _Smallest(PER_CLASS))
-            rows = rows[hashes[rows] <= found.limit]
+            smallest = self.samples.setdefault(label, _Smallest(PER_CLASS))
+            rows = rows[hashes[rows] <= smallest.limit]
             if len(rows):
-                found.add(block.take(rows), positions[rows], hashes[rows])
+                smallest.add(block.take(rows), positions[rows], hashes[rows])
         self._check(block)
 
     def _check(self, block: RawBlock | None = None) -> None:

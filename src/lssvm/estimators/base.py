@@ -20,7 +20,7 @@ from lssvm._core.random import RandomState
 from lssvm.backends.host import Host, host_of
 from lssvm.codes import Code, Coding
 from lssvm.data.preparation import PreparedTable
-from lssvm.estimators.opening import Inputs, open_given
+from lssvm.estimators.opening import Inputs, open_rows
 from lssvm.explanations import Explanation
 from lssvm.fitting.explaining import (
     ExplainOptions,
@@ -68,8 +68,8 @@ def reports(fit: FitMethod) -> FitMethod:
         model.__dict__.pop("_listener", None)
         if not hasattr(model, "_skl_callbacks") and not hasattr(model, "_parent_callback_ctx"):
             return fit(model, *args, **kwargs)
-        given = inspect.signature(fit).bind(model, *args, **kwargs).arguments
-        X, y = given.get("X"), given.get("y")
+        arguments = inspect.signature(fit).bind(model, *args, **kwargs).arguments
+        X, y = arguments.get("X"), arguments.get("y")
         context = model._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=model, X=X, y=y)
         model._listener = _CallbackListener(model, context, X, y)
@@ -213,7 +213,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _inputs(self, X: Any, method: str = "predict") -> Inputs:
         """Return the rows that a method was called with, checked."""
         check_is_fitted(self)
-        return open_given(self, X).inputs(method)
+        return open_rows(self, X).inputs(method)
 
     def _once(self, name: str, what: str, compute: Callable[[Fit[Any]], Computed]) -> Computed:
         """Return what is computed when it is first asked for, where the fit has kept enough."""

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import map_rows, open_given, with_better_code
+from lssvm.estimators.opening import map_rows, open_rows, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
 from lssvm.tuning import CirculantSearch, ShrinkingGridSearch
 
@@ -22,8 +22,8 @@ def _fit(
     """Fit the rows after their metric, with the output code that suits them."""
     settings = DualSettings.of(estimator)
     choice = settings.choice
-    given = open_given(estimator, X, y, sample_weight, groups)
-    rows, task = given.in_memory(sparse=choice.accepts_sparse, **options)
+    opened = open_rows(estimator, X, y, sample_weight, groups)
+    rows, task = opened.in_memory(sparse=choice.accepts_sparse, **options)
     rows, metric = map_rows(rows, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))

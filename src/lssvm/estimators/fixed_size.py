@@ -19,7 +19,7 @@ from lssvm._core.random import RandomState
 from lssvm.data.dataset import open_dataset
 from lssvm.data.preparation import PreparedTable
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import Opened, open_given
+from lssvm.estimators.opening import Opened, open_rows
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
 from lssvm.prototypes import RenyiEntropy
@@ -50,13 +50,13 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
     data, cv = open_dataset(X, y, sample_weight, groups).with_validation(settings.cv)
-    settings, given = replace(settings, cv=cv), Opened.of(estimator, data)
-    rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
+    settings, opened = replace(settings, cv=cv), Opened.of(estimator, data)
+    rows, task, metric = opened.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = fit_fixed_size(rows, task, settings.after(metric), callback).with_metric(metric)
-    prepared = given.preparation
+    prepared = opened.preparation
     if prepared is not None:
         fit = replace(fit, prepared={"none": prepared})
-    estimator._publish(fit, given.native)
+    estimator._publish(fit, opened.native)
     return estimator
 
 
@@ -86,8 +86,8 @@ def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
 def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -> Model:
     """Add rows to a fitted model, or remove them."""
     with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
-        given, old = open_given(estimator, X, y, sample_weight), estimator.record_
-        rows = given.further_rows(old.task, callback_of(estimator), old.state.centre)
+        opened, old = open_rows(estimator, X, y, sample_weight), estimator.record_
+        rows = opened.further_rows(old.task, callback_of(estimator), old.state.centre)
         fit = change(old, rows, estimator._host())
         estimator.__dict__.pop("sparsity_paths_", None)
         estimator._publish(fit, estimator.dual_coef_)
@@ -468,7 +468,7 @@ class FixedSizeLSSVC(KernelClassifier):
         float
         """
         check_is_fitted(self)
-        return open_given(self, X, y, sample_weight).score()
+        return open_rows(self, X, y, sample_weight).score()
 
     def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
         r"""Return the cross-validated error against the number of support vectors.
@@ -863,7 +863,7 @@ class FixedSizeLSSVR(KernelRegressor):
         float
         """
         check_is_fitted(self)
-        return open_given(self, X, y, sample_weight).score()
+        return open_rows(self, X, y, sample_weight).score()
 
     def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
         r"""Return the cross-validated error against the number of support vectors.

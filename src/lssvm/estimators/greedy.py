@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, callback_of, reports
-from lssvm.estimators.opening import Opened, map_rows, open_given
+from lssvm.estimators.opening import Opened, map_rows, open_rows
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
-def _fit(estimator: Model, given: Opened) -> Model:
+def _fit(estimator: Model, opened: Opened) -> Model:
     choice, settings = estimator._kernel_choice(), GreedySettings.of(estimator)
-    rows, task = given.in_memory(sparse=choice.accepts_sparse)
+    rows, task = opened.in_memory(sparse=choice.accepts_sparse)
     rows, metric = map_rows(rows, choice, settings.seed)
     fit = fit_greedy(rows, task, settings, callback_of(estimator))
     estimator._publish(fit.with_metric(metric))
@@ -212,7 +212,7 @@ class GreedyLSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_coding("threshold", "targets", "loss")
-        return _fit(self, open_given(self, X, y, sample_weight, groups))
+        return _fit(self, open_rows(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
         """Return the model of the first basis functions of every output.
@@ -381,7 +381,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
             Itself.
         """
         self._forget_fit()
-        return _fit(self, open_given(self, X, y, sample_weight, groups))
+        return _fit(self, open_rows(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
         """Return the model of the first basis functions of every output.

@@ -172,8 +172,8 @@ def with_better_code(
     if better is task:
         return rows, task
     data = (rows.X, rows.labels, rows.sample_weight, Host(rows.budget, rows.threads))
-    own = class_rows(better, *data, by_class=by_class, counts=counts)
-    return replace(rows, Y=own.Y, weight=own.weight, loss_weight=own.loss_weight), better
+    coded = class_rows(better, *data, by_class=by_class, counts=counts)
+    return replace(rows, Y=coded.Y, weight=coded.weight, loss_weight=coded.loss_weight), better
 
 
 def map_rows(rows: Rows, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
@@ -325,8 +325,12 @@ def warn_of_scales(estimator: Estimator, X: Any, names: Any = None) -> None:
     taken to be at least a tenth of the range.
     """
     gamma: Any = getattr(estimator, "gamma", None)
-    own = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
-    if own or estimator.kernel == "precomputed" or (isinstance(gamma, str) and gamma == "ard"):
+    weighs_columns = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
+    if (
+        weighs_columns
+        or estimator.kernel == "precomputed"
+        or (isinstance(gamma, str) and gamma == "ard")
+    ):
         return
     if not isinstance(X, np.ndarray) or X.shape[0] < 2 or X.shape[1] < 2:
         return
@@ -390,7 +394,7 @@ def check_namespace(estimator: Estimator, X: Any, method: str) -> None:
 # -- what the caller gave --------------------------------------------------------------------------
 
 
-def open_given(
+def open_rows(
     estimator: Estimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
 ) -> Opened:
     """Open what a caller gave, whatever it is."""
@@ -592,7 +596,7 @@ def _rows_of_arrays(
     y = column_or_1d(y, warn=True) if labels else np.asarray(y, dtype=np.float64)
     if labels:
         check_classification_targets(y)
-    given, weight = (X, y), check_weight(weight, X.shape[0])
+    caller_data, weight = (X, y), check_weight(weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     if _classifies(estimator):
         assert not isinstance(task, Numbers)
@@ -603,8 +607,8 @@ def _rows_of_arrays(
     else:
         assert not isinstance(task, Classes)
         rows, task = _number_rows(estimator, X, y, weight, task, **centring)
-    groups = check_groups(data.groups, given[0].shape[0])
-    return replace(rows, positions=positions, given=given, groups=groups), task
+    groups = check_groups(data.groups, caller_data[0].shape[0])
+    return replace(rows, positions=positions, caller_data=caller_data, groups=groups), task
 
 
 def _number_rows(
@@ -684,8 +688,8 @@ def _rows_of_sample(
         targets = targets[:, 0] if block.target.ndim == 1 else targets
         centred = estimator.fit_intercept is True
         rows, task = _number_rows(estimator, X, targets, weight, centred=centred, by_moments=False)
-    given = X, block.target
-    return replace(rows, positions=drawn.positions, given=given, by_position=True), task
+    caller_data = X, block.target
+    return replace(rows, positions=drawn.positions, caller_data=caller_data, by_position=True), task
 
 
 # -- rows that predictions are wanted for ----------------------------------------------------------

@@ -121,8 +121,8 @@ def settings_of(model: Model, data: Dataset | None) -> TableSettings:
         values["rounds"] = 0
     elif not (isinstance(model.metric, str) and model.metric == "auto"):
         metric = read_metric(model.metric)
-        given = isinstance(metric, Metric)
-        values |= {"rounds": 0, "metric": metric} if given else {"shape": metric}
+        fixed = isinstance(metric, Metric)
+        values |= {"rounds": 0, "metric": metric} if fixed else {"shape": metric}
     sizes = {"leaf_size": model.leaf_size, "n_trees": model.n_trees}
     for name, size in (sizes | {"n_prototypes": model.n_prototypes}).items():
         least = 0 if name == "n_prototypes" else 1
@@ -136,13 +136,13 @@ def settings_of(model: Model, data: Dataset | None) -> TableSettings:
     return replace(settings, largest=max(min(settings.largest, largest), 100))
 
 
-def _some_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
+def _some_of(name: str, option: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values that a parameter names: "auto" is all of them."""
-    if isinstance(given, str) and given == "auto":
+    if isinstance(option, str) and option == "auto":
         return known
-    chosen = (given,) if isinstance(given, str) else tuple(given)
+    chosen = (option,) if isinstance(option, str) else tuple(option)
     if not chosen or any(value not in known for value in chosen):
-        raise not_usable(name, given, f"give 'auto', or one or more of {', '.join(known)}.")
+        raise not_usable(name, option, f"give 'auto', or one or more of {', '.join(known)}.")
     return chosen
 
 

@@ -75,10 +75,14 @@ class DualState(KernelState):
 
     def published(self, fit: Fit[Any]) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
-        own = {"n_iter_": self.iterations, "solver_": self.solver, "residual_": self.residual}
+        attributes = {
+            "n_iter_": self.iterations,
+            "solver_": self.solver,
+            "residual_": self.residual,
+        }
         if self.n_reweightings is not None:
-            own["n_reweightings_"] = self.n_reweightings
-        return super().published(fit) | own | {"reduction_path_": self.reduction_path}
+            attributes["n_reweightings_"] = self.n_reweightings
+        return super().published(fit) | attributes | {"reduction_path_": self.reduction_path}
 
     def reduced(self, form: str, fit: DualFit) -> DualState:
         """Return what a file of this form keeps."""
@@ -203,8 +207,8 @@ class DualCalibrationData:
         if unit is not None and self.weight is not None:
             share = (unit / self.weight)[slice(None) if part.rows is None else part.rows]
         observed = float(system.n if share is None else np.sum(1.0 / share))
-        own = self.Y if part.rows is None else self.Y[part.rows]
-        if are_observations(hash_rows(system.rows), own[:, part.columns], None, observed):
+        Y = self.Y if part.rows is None else self.Y[part.rows]
+        if are_observations(hash_rows(system.rows), Y[:, part.columns], None, observed):
             folds = list(np.arange(system.n)[:, None])
         else:
             folds, share = assign_folds(system.rows, None).test, None
@@ -291,17 +295,17 @@ class DualSettings(TunedSettings):
     @classmethod
     def of(cls, estimator: DualParameters) -> DualSettings:
         """Read and check the parameters of an estimator."""
-        given = estimator.reduction
+        reduction = estimator.reduction
         settings = cls(
             **cls.read(estimator),
             fit_intercept=bool(estimator.fit_intercept),
-            reduction=_reduction(given),
-            reduction_text=None if given is None else repr(given),
+            reduction=_reduction(reduction),
+            reduction_text=None if reduction is None else repr(reduction),
             threshold=Coding.of(getattr(estimator, "multiclass", "auto")).threshold,
         )
         settings.choice.check()
         check_option("threshold", settings.threshold, ("zero", "midpoint", "cv"))
-        if settings.choice.asks_ard and settings.separate:
+        if settings.choice.uses_ard and settings.separate:
             raise InvalidInputError(
                 "gamma='ard' finds one set of values for all outputs, so a search with "
                 "per_output=True cannot be used with it: use per_output=False."
@@ -328,12 +332,12 @@ class DualSettings(TunedSettings):
         return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
 
 
-def _reduction(given: Any) -> Prune | L0 | None:
+def _reduction(option: Any) -> Prune | L0 | None:
     known: dict[str, type[Prune | L0]] = {"prune": Prune, "l0": L0}
-    reduction = known[given]() if isinstance(given, str) and given in known else given
-    if given is not None and not isinstance(reduction, (Prune, L0)):
+    reduction = known[option]() if isinstance(option, str) and option in known else option
+    if option is not None and not isinstance(reduction, (Prune, L0)):
         raise InvalidInputError(
-            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
+            f"reduction={option!r} is not known: choose None, 'prune', 'l0', or an instance of "
             "lssvm.reductions.Prune or lssvm.reductions.L0."
         )
     return reduction
@@ -343,13 +347,13 @@ def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener)
     """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3]."""
     problem = _open(rows, task, settings)
     with small_problem(rows.n_rows):
-        chosen = _as_given(problem, settings)
+        chosen = _untuned(problem, settings)
         if settings.tunes:
             chosen = _tune(problem, settings, settings.choice, callback)
             for _ in range(settings.robust_rounds):
                 problem = _weigh_down(problem, rows.weight, settings, chosen)
                 chosen = _tune(problem, settings, settings.choice, callback, again=True)
-            if settings.choice.asks_ard:
+            if settings.choice.uses_ard:
                 chosen = _spread_gamma(problem, rows, settings, chosen, callback)
         solved = [
             _reduce(
@@ -388,7 +392,7 @@ def _with_thresholds(fit: DualFit, rows: Rows, settings: DualSettings) -> DualFi
 def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
     choice = settings.choice
     if choice.precomputed:
-        check_kernel_matrix(rows.X if rows.given is None else rows.given[0])
+        check_kernel_matrix(rows.X if rows.caller_data is None else rows.caller_data[0])
     gamma = choice.fixed_gamma(rows.X, rows.weight)
     system = DualSystem(
         choice.at(gamma),
@@ -428,8 +432,8 @@ def _record(
     coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
     gamma: list[Any] = [None] * k
     for part in parts:
-        own = np.arange(n) if part.rows is None else part.rows
-        coef[np.ix_(own, part.columns)] = part.solved.alpha
+        members = np.arange(n) if part.rows is None else part.rows
+        coef[np.ix_(members, part.columns)] = part.solved.alpha
         intercept[part.columns], C[part.columns] = part.solved.b, part.C
         for j in part.columns:
             gamma[j] = part.gamma
@@ -443,7 +447,7 @@ def _record(
     coef = coef[used].astype(system.dtype, copy=False)
     intercept = intercept.astype(system.dtype, copy=False)
     relevance = None
-    if choice.asks_ard:
+    if choice.uses_ard:
         relevance = shares(published, rows.X, problem.targets.weight)
     n_reweightings = None
     if rows.labels is None:
@@ -603,7 +607,7 @@ class Chosen:
     point: DualPoint | None = None
 
 
-def _as_given(problem: DualProblem, settings: DualSettings) -> Chosen:
+def _untuned(problem: DualProblem, settings: DualSettings) -> Chosen:
     """Return C and gamma as the caller gave them; what is to be tuned is not a number yet."""
     k = problem.targets.Y.shape[1]
     C = np.full(k, np.nan if settings.C is None else settings.C)
@@ -626,7 +630,7 @@ def _tune(
         check_criterion(settings.scoring, settings.C)
     space, chosen, results = (
         _space(problem, settings, problem.system),
-        _as_given(problem, settings),
+        _untuned(problem, settings),
         [],
     )
     counts = problem.targets.labels is not None and settings.scoring is None
@@ -636,10 +640,10 @@ def _tune(
         more["fingerprint"] = settings.fingerprint(data, problem.task, settings.fit_intercept)
     every = np.arange(len(chosen.C))
     for columns in every[:, None] if settings.separate else [every]:
-        own = _single(problem, settings, int(columns[0])) if settings.separate else problem
-        objective = _objective(own, settings, choice)
+        part = _single(problem, settings, int(columns[0])) if settings.separate else problem
+        objective = _objective(part, settings, choice)
         if counts:
-            n, X, Y = own.system.n, own.system.rows, own.targets.Y
+            n, X, Y = part.system.n, part.system.rows, part.targets.Y
             counted = n if choice.precomputed else count_observations(X, Y)
             space = replace(space, counted_rows=counted)
         result = settings.run_search(objective, space, callback, **more)
@@ -809,8 +813,8 @@ def _parts_of(problem: DualProblem, chosen: Chosen) -> list[Part]:
             columns = group.columns[same]
             C, gamma = chosen.C[columns], chosen.gamma[columns[0]]
             system = replace(problem.system, kernel=chosen.choice.at(gamma), C=float(C[0]))
-            own = system if group.rows is None else system.subset(group.rows)
-            parts.append(Part(number, group.rows, columns, own, gamma, chosen.choice, C))
+            part_system = system if group.rows is None else system.subset(group.rows)
+            parts.append(Part(number, group.rows, columns, part_system, gamma, chosen.choice, C))
     return parts
 
 
@@ -852,9 +856,9 @@ def _weighted(
     targets: FloatArray | None = None,
 ) -> tuple[Model, FloatArray]:
     """Return the weighted least squares model of one output, and what it says of its rows."""
-    own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
-    model = _solve_system(own, (y if targets is None else targets)[:, None], settings)
-    return model, _evaluate(own, model)[:, 0]
+    reweighted = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
+    model = _solve_system(reweighted, (y if targets is None else targets)[:, None], settings)
+    return model, _evaluate(reweighted, model)[:, 0]
 
 
 def _weigh_down(

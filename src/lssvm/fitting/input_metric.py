@@ -38,7 +38,7 @@ def check_metric(choice: KernelChoice) -> Metric | Shape:
             f"metric={metric!r} maps the inputs of a kernel, but kernel={choice.kernel!r} has no "
             "gradients with respect to them here: name a kernel such as 'rbf'."
         )
-    if choice.asks_ard:
+    if choice.uses_ard:
         raise InvalidInputError(
             "gamma='ard' and a metric both scale the features: use one of them, such as "
             "gamma='cv' with MetricKernel('rbf', 'diagonal')."
@@ -95,8 +95,8 @@ class _Rounds:
             Y = np.asarray(rows.Y[some], dtype=np.float64)
         else:
             Y = (rows.labels[some][:, None] == np.arange(rows.labels.max() + 1)) * 1.0
-        own = pick(rows.targets.weight, some)
-        self.weight = np.ones(len(some)) if own is None else own / own.mean()
+        row_weight = pick(rows.targets.weight, some)
+        self.weight = np.ones(len(some)) if row_weight is None else row_weight / row_weight.mean()
         centred = Y - np.average(Y, axis=0, weights=self.weight)
         spread = np.sqrt(np.average((centred**2).sum(axis=1), weights=self.weight))
         self.Y = centred / (spread if spread > 0 else 1.0)

@@ -621,7 +621,14 @@ def members_of(
         return (Member(Expansion(choice.at(gamma[0]), basis, coef, intercept, C)),)
     return tuple(
         Member(
-            Expansion(choice.at(gamma[own[0]]), basis, coef[:, own], intercept[own], C[own]), own
+            Expansion(
+                choice.at(gamma[columns[0]]),
+                basis,
+                coef[:, columns],
+                intercept[columns],
+                C[columns],
+            ),
+            columns,
         )
-        for own in groups
+        for columns in groups
     )

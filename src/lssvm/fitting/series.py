@@ -102,8 +102,8 @@ class Calendar:
             i = int(np.flatnonzero(gaps != usual)[0]) + 1
             raise InvalidInputError(
                 f"The times of {what} are not evenly spaced: between positions {i - 1} and {i} "
-                f"({when[i].astype('datetime64[s]')}) lie {_said(int(gaps[i - 1]))}, mostly "
-                f"{_said(usual)}. Fill the gaps, or give the values without times."
+                f"({when[i].astype('datetime64[s]')}) lie {_span(int(gaps[i - 1]))}, mostly "
+                f"{_span(usual)}. Fill the gaps, or give the values without times."
             )
         return calendar
 
@@ -202,7 +202,7 @@ def _working_days(ticks: NDArray[np.int64], last: int) -> Calendar | None:
     return Calendar(last, weekdays=True) if whole else None
 
 
-def _said(microseconds: int) -> str:
+def _span(microseconds: int) -> str:
     for unit, size in (("days", _DAY), ("hours", 3_600_000_000), ("seconds", 1_000_000)):
         if microseconds >= size:
             return f"{microseconds / size:g} {unit}"
@@ -673,8 +673,8 @@ class SeriesFit:
                 raise InvalidInputError("X_history came without history: give both, or neither.")
             return self.ends
         dated = index_times(history) is not None
-        given = history if dated else np.asarray(history)
-        (past,) = open_series(given, X_history, "history", "X_history")
+        values = history if dated else np.asarray(history)
+        (past,) = open_series(values, X_history, "history", "X_history")
         self._check_width(past.inputs, "X_history")
         if len(past) < self.layout.history:
             raise InvalidInputError(
@@ -798,7 +798,7 @@ def fit_series(
 def _is_open(dual: DualRegressor) -> bool:
     """Say whether C or gamma are to be chosen; a gamma per feature the model finds by itself."""
     choice = KernelChoice.of(dual)
-    return not choice.asks_ard and (check_C(dual.C) is None or choice.tunes_gamma)
+    return not choice.uses_ard and (check_C(dual.C) is None or choice.tunes_gamma)
 
 
 def _tune(

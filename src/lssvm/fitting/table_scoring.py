@@ -121,13 +121,13 @@ class ClassScorer:
         scorer = read_scorer(self.scoring)
         if scorer is None:
             return True
-        asked: list[str] = []
+        called: list[str] = []
         n = 2 * len(self.task.classes)
         labels = np.arange(n) % len(self.task.classes)
         even = np.full((n, len(self.task.classes)), 1.0 / len(self.task.classes))
 
         def decided() -> AnyArray:
-            asked.append("predict")
+            called.append("predict")
             return self.task.classes[labels]
 
         known = HeldOut(
@@ -140,7 +140,7 @@ class ClassScorer:
         )
         with suppress(ValueError, TypeError):  # scorers with pos_label=1 take class numbers only
             known.score_by(scorer, self.task.classes[labels], np.ones(n))
-        return bool(asked)
+        return bool(called)
 
     def check(self) -> None:
         """Raise where the scorer cannot score this problem."""

@@ -25,7 +25,7 @@ from lssvm.greedy.path import (
     Trace,
     best_size,
     cholesky,
-    own_errors,
+    left_out_errors,
     solve_size,
     support_gram,
 )
@@ -792,6 +792,6 @@ def _finish(search: Search, trace: Trace, y: FloatArray, left_out: bool) -> Gree
         coef, intercept = solve_size(factor, y[support], bordered=bias)
         if left_out and size == len(trace.support) and trace.fitted is not None:
             others = trace.fitted
-            others[support] = y[support] - own_errors(factor, coef, bias, y[support])
+            others[support] = y[support] - left_out_errors(factor, coef, bias, y[support])
     solved = {"coef": coef, "intercept": intercept, "targets": y[support], "left_out": others}
     return GreedyPath(**kept, **solved, bordered=bias)

@@ -132,7 +132,9 @@ def solve_size(
     return solve_triangular(factor, w - b * u, lower=True, trans=1), b  # [Jiao2007, eq. (16)]
 
 
-def own_errors(factor: FloatArray, coef: FloatArray, bordered: bool, y: FloatArray) -> FloatArray:
+def left_out_errors(
+    factor: FloatArray, coef: FloatArray, bordered: bool, y: FloatArray
+) -> FloatArray:
     """Return the leave-one-out errors of the rows of a basis, alpha_i / R_ii, shape (m,).
 
     m^3/3 operations for the inverse of the factor. Nothing is left of a basis of one with a bias:

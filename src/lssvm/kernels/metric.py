@@ -245,11 +245,11 @@ def mean_outer_product(
     shape: Shape = "full",
     weight: FloatArray | None = None,
     threads: int = 1,
-    own: IntArray | None = None,
+    rows_in_Z: IntArray | None = None,
 ) -> FloatArray:
     """Return the average outer product of the slopes of an expansion.
 
-    ``own`` are the rows of Z that those of X are: they are left out of their own slopes, and
+    ``rows_in_Z`` are the rows of Z that those of X are: they are left out of their own slopes, and
     features of few values have one-sided slopes (`one_sided_slopes`).
     """
     if shape not in ("full", "diagonal"):
@@ -260,7 +260,9 @@ def mean_outer_product(
     def block(part: slice) -> FloatArray:
         total = np.zeros(d if shape == "diagonal" else (d, d))
         few = _fewer_outputs(coef, part.start)
-        sides = _slopes(kernel, X[part], Z, few, metric, None if own is None else own[part])
+        sides = _slopes(
+            kernel, X[part], Z, few, metric, None if rows_in_Z is None else rows_in_Z[part]
+        )
         for slopes in sides:
             flat = (slopes * np.sqrt(share[part] / len(sides))[:, None, None]).reshape(-1, d)
             total += np.einsum("ij,ij->j", flat, flat) if shape == "diagonal" else flat.T @ flat
@@ -278,11 +280,11 @@ def gradient_rows(
     *,
     metric: Metric,
     weight: FloatArray,
-    own: IntArray | None,
+    rows_in_Z: IntArray | None,
 ) -> FloatArray:
     """Return slopes times the roots of their weights, one row each, so that G^T G is their sum."""
     d = _n_inputs(X, metric)
-    sides = _slopes(kernel, X, Z, _fewer_outputs(coef, 0), metric, own)
+    sides = _slopes(kernel, X, Z, _fewer_outputs(coef, 0), metric, rows_in_Z)
     root = np.sqrt(weight / len(sides))[:, None, None]
     return np.concatenate([(slopes * root).reshape(-1, d) for slopes in sides])
 
@@ -295,14 +297,14 @@ def squared_slopes(
     *,
     metric: Metric,
     weight: FloatArray,
-    own: IntArray | None,
+    rows_in_Z: IntArray | None,
     threads: int = 1,
 ) -> SquaredSlopes:
     """Return squared slopes along the inputs of a metric that maps every feature by itself."""
     n, d = X.shape
 
     def block(part: slice) -> FloatArray:
-        rows = None if own is None else own[part]
+        rows = None if rows_in_Z is None else rows_in_Z[part]
         sides = _slopes(kernel, X[part], Z, _fewer_outputs(coef, part.start), metric, rows)
         return np.array([(side**2).sum(axis=1) for side in (sides[0], sides[-1])])
 
@@ -341,16 +343,16 @@ def _slopes(
     Z: FloatArray,
     coef: FloatArray,
     metric: Metric,
-    own: IntArray | None,
+    rows_in_Z: IntArray | None,
 ) -> list[FloatArray]:
     """Return the slopes (n, k, d) along the (warped) inputs, of one side or of both.
 
     Under a full map they are derivatives: its rows do not show which inputs are tied.
     """
-    steps = Steps.among(Z) if own is not None and metric.by_feature else None
-    if steps is None or own is None:
+    steps = Steps.among(Z) if rows_in_Z is not None and metric.by_feature else None
+    if steps is None or rows_in_Z is None:
         return [metric.back(kernel.gradient(X, Z, coef))]
-    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, own, steps)]
+    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, rows_in_Z, steps)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,9 +372,9 @@ class Steps:
     @classmethod
     def among(cls, Z: FloatArray) -> Steps | None:
         """Return the features of 2 to `MOST_LEVELS` values, or None where there are none."""
-        found = [(j, np.unique(Z[:, j])) for j in range(Z.shape[1])]
+        levels = [(j, np.unique(Z[:, j])) for j in range(Z.shape[1])]
         most = min(MOST_LEVELS, len(Z) // 4)
-        few = [(j, values) for j, values in found if 2 <= len(values) <= most]
+        few = [(j, values) for j, values in levels if 2 <= len(values) <= most]
         if not few:
             return None
         return cls(np.array([j for j, _ in few], dtype=np.intp), tuple(v for _, v in few))
@@ -387,7 +389,7 @@ def one_sided_slopes(
     X: FloatArray,
     Z: FloatArray,
     coef: FloatArray,
-    own: IntArray,
+    rows_in_Z: IntArray,
     steps: Steps,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return slopes to the next larger and the next smaller value of features with few values.
@@ -416,9 +418,9 @@ def one_sided_slopes(
     right, left : arrays of shape (n, k, d)
     """
     if isinstance(kernel, Laplacian):
-        difference, right = _laplacian_steps(kernel, X, Z, coef, own)
+        difference, right = _laplacian_steps(kernel, X, Z, coef, rows_in_Z)
     else:
-        difference, right = _steps_by_level(kernel, X, Z, coef, own)
+        difference, right = _steps_by_level(kernel, X, Z, coef, rows_in_Z)
     left = right.copy()
     for feature, levels in zip(steps.features, steps.levels, strict=True):
         place = np.searchsorted(levels, X[:, feature])
@@ -435,7 +437,7 @@ Difference: TypeAlias = Callable[[int, FloatArray, IntArray, IntArray], FloatArr
 
 
 def _laplacian_steps(
-    kernel: Laplacian, X: FloatArray, Z: FloatArray, coef: FloatArray, own: IntArray
+    kernel: Laplacian, X: FloatArray, Z: FloatArray, coef: FloatArray, rows_in_Z: IntArray
 ) -> tuple[Difference, FloatArray]:
     """Return changes of the expansion and its derivatives (n, k, d).
 
@@ -444,7 +446,7 @@ def _laplacian_steps(
     """
     gamma = float(kernel.gamma)
     K = kernel.values(X, Z)
-    K[np.arange(len(X)), own] = 0.0
+    K[np.arange(len(X)), rows_in_Z] = 0.0
     less, most = ordered_sums(K, X, Z, coef)
     total = K @ coef
 
@@ -458,11 +460,11 @@ def _laplacian_steps(
 
 
 def _steps_by_level(
-    kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, own: IntArray
+    kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, rows_in_Z: IntArray
 ) -> tuple[Difference, FloatArray]:
     """Return changes of the expansion, by sums over the rows of every level, and derivatives."""
     K, change = _change_by_level(kernel, X, Z)
-    K[np.arange(len(X)), own] = 0.0
+    K[np.arange(len(X)), rows_in_Z] = 0.0
 
     def difference(feature: int, levels: FloatArray, place: IntArray, to: IntArray) -> FloatArray:
         sums = _sums_by_level(K, Z[:, feature], levels, coef)

@@ -188,8 +188,8 @@ def _together(
     g, s = members.shape
     columns = L[:, members.ravel()].reshape(-1, g, s)
     inside = torch.einsum("nga,ngb->gab", columns, columns)
-    own = nu[members]
-    inside -= own[:, :, None] * own[:, None, :] / total
+    nu_members = nu[members]
+    inside -= nu_members[:, :, None] * nu_members[:, None, :] / total
     solved = torch.linalg.pinv(inside, rtol=1e-12, hermitian=True) @ coef[members]
     left_out[members] = Y[members] - solved if g * s < len(Y) or s < len(Y) else 0.0
 
@@ -285,16 +285,16 @@ class DeviceLeaves(LeafEngine):
         batch: list[int] = []
         most = 1
         for i in order:
-            own = tasks[i]
+            task = tasks[i]
             if batch and (
-                own.distance != tasks[batch[0]].distance
-                or len(own.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
+                task.distance != tasks[batch[0]].distance
+                or len(task.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
                 or len(batch) >= most
             ):
                 yield batch
                 batch = []
             if not batch:  # asked once: the answer takes as long as a leaf
-                size = 8 * _MATRICES * len(own.rows.X) ** 2
+                size = 8 * _MATRICES * len(task.rows.X) ** 2
                 most = max(1, int(_SHARE * self.place.free_bytes()) // size)
             batch.append(i)
         if batch:
@@ -336,12 +336,12 @@ class DeviceLeaves(LeafEngine):
         walks = [Walk(tasks[i].start, tries) for i in batch]
         best: _Solved | None = None
         while True:
-            asked = [walk.next(stop) for walk in walks]
-            active = [i for i, setting in enumerate(asked) if setting is not None]
+            tried = [walk.next(stop) for walk in walks]
+            active = [i for i, setting in enumerate(tried) if setting is not None]
             if not active:
                 break
             chosen = torch.tensor(active, device=stack.X.device)
-            settings = [setting for setting in asked if setting is not None]
+            settings = [setting for setting in tried if setting is not None]
             solved = _solve(stack, chosen, settings, [repeats[i] for i in active])
             better = []
             for place, (i, error) in enumerate(zip(active, solved.error.tolist(), strict=True)):
@@ -407,8 +407,8 @@ class DeviceLeaves(LeafEngine):
         gamma = put(np.array([leaf.setting.gamma for leaf in leaves]))
         K = between(X, Z, distance).mul_(-gamma[:, None, None]).exp_()
         values = to_numpy(torch.bmm(K, coef))
-        for i, leaf, own in zip(batch, leaves, values, strict=True):
-            out[i][rows] = own[: len(out[i][rows])] + leaf.fit.intercept
+        for i, leaf, row_values in zip(batch, leaves, values, strict=True):
+            out[i][rows] = row_values[: len(out[i][rows])] + leaf.fit.intercept
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
         """Return the leaf of every row, computed level by level."""

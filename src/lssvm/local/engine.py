@@ -246,8 +246,8 @@ class LeafEngine:
             rows = np.arange(0, len(Z), at.step, dtype=np.intp)
             options = {"metric": at.metric, "weight": leaf.rows.weight[rows]}
             kernel = KERNEL_OF[at.distance](leaf.setting.gamma)
-            own = rows if at.ties else None
-            return compute(kernel, Z[rows], Z, leaf.fit.coef, own=own, **options)
+            rows_in_Z = rows if at.ties else None
+            return compute(kernel, Z[rows], Z, leaf.fit.coef, rows_in_Z=rows_in_Z, **options)
 
         return run_blocks(work, at.leaves, self.threads)
 

@@ -180,8 +180,8 @@ class LocalModel:
             assigned = partition.rows if X is None else partition.tree.rows_by_leaf(X)
             for leaf, rows in zip(partition.leaves, assigned, strict=True):
                 if len(rows) and nearby:
-                    given = None if X is None else X[rows]
-                    errors[rows] = leaf.nearby_error(given, self.distance, nearby)
+                    mapped = None if X is None else X[rows]
+                    errors[rows] = leaf.nearby_error(mapped, self.distance, nearby)
                 else:
                     errors[rows] = leaf.error
             total += errors

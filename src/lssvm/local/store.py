@@ -156,11 +156,13 @@ class LeafStore:
             leaf = rows["leaf"][order]
             for members in np.split(order, np.flatnonzero(np.diff(leaf)) + 1):
                 if len(members):
-                    own = rows[members]
+                    leaf_rows = rows[members]
                     yield LeafRows(
-                        int(own["leaf"][0]),
-                        Rows(own["X"].copy(), own["Y"].copy(), own["weight"].copy()),
-                        own["position"].astype(np.intp),
+                        int(leaf_rows["leaf"][0]),
+                        Rows(
+                            leaf_rows["X"].copy(), leaf_rows["Y"].copy(), leaf_rows["weight"].copy()
+                        ),
+                        leaf_rows["position"].astype(np.intp),
                     )
 
     def _read(self, bundle: int) -> AnyArray:

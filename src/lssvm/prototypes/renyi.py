@@ -125,8 +125,8 @@ class WorkingSet:
             elif labels is None or self.labels is None:
                 i = int(np.argmax(self.potential + block[q]))
             else:
-                own = np.where(self.labels == labels[c], self.potential + block[q], -np.inf)
-                i = int(np.argmax(own))
+                same_class = np.where(self.labels == labels[c], self.potential + block[q], -np.inf)
+                i = int(np.argmax(same_class))
             gain = self.potential[i] + block[q, i] - sums[q]
             if gain <= self._threshold(least_rise):
                 continue
@@ -144,8 +144,8 @@ class WorkingSet:
             return np.asarray((block + self.potential).max(axis=1))
         most = np.empty(len(block))
         for label in np.unique(labels):
-            rows, own = np.flatnonzero(labels == label), np.flatnonzero(self.labels == label)
-            most[rows] = (block[np.ix_(rows, own)] + self.potential[own]).max(axis=1)
+            rows, members = np.flatnonzero(labels == label), np.flatnonzero(self.labels == label)
+            most[rows] = (block[np.ix_(rows, members)] + self.potential[members]).max(axis=1)
         return most
 
     def _threshold(self, least_rise: float) -> float:
@@ -176,10 +176,10 @@ class WorkingSet:
         for place in range(self.size - 1, -1, -1):
             c = int(sequence[place])
             if c not in alike:
-                own = left if self.labels is None else np.where(labels == c, left, -np.inf)
-                worst = int(np.argmax(own))
-                if own[worst] <= floor:
-                    alike[c] = np.flatnonzero(own > -np.inf).tolist()
+                allowed = left if self.labels is None else np.where(labels == c, left, -np.inf)
+                worst = int(np.argmax(allowed))
+                if allowed[worst] <= floor:
+                    alike[c] = np.flatnonzero(allowed > -np.inf).tolist()
             if c in alike:
                 worst = alike[c].pop()
             order[place] = worst
@@ -477,11 +477,11 @@ class RenyiEntropy:
             thumb = rule_of_thumb_bandwidth(candidates.X, sample_weight=candidates.weight)
             return thumb, np.flatnonzero(~thumb.constant)
         if self.bandwidth is not None and not isinstance(self.bandwidth, str):
-            given = np.asarray(self.bandwidth, dtype=np.float64)
-            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0.0)).all():
+            widths = np.asarray(self.bandwidth, dtype=np.float64)
+            if widths.shape not in ((), (d,)) or not (np.isfinite(widths) & (widths > 0.0)).all():
                 needed = f"give a positive number or {d} of them, one per column of X."
                 raise not_usable("bandwidth", self.bandwidth, needed)
-            value = np.broadcast_to(given, d).copy()
+            value = np.broadcast_to(widths, d).copy()
             return Bandwidth(value, ("given",) * d, ("",) * d), np.arange(d)
         plug_in = plug_in_bandwidth(
             candidates.X,
@@ -531,7 +531,7 @@ def _partners(members: WorkingSet, drawn: IntArray, candidates: Candidates) -> I
     if members.labels is None or candidates.labels is None:
         return candidates.rng.integers(members.size, size=drawn.size)
     order = np.argsort(members.labels, kind="stable")
-    own = candidates.labels[drawn]
-    first = np.searchsorted(members.labels[order], own)
-    count = np.searchsorted(members.labels[order], own, side="right") - first
+    labels = candidates.labels[drawn]
+    first = np.searchsorted(members.labels[order], labels)
+    count = np.searchsorted(members.labels[order], labels, side="right") - first
     return order[first + (candidates.rng.random(drawn.size) * count).astype(np.intp)]

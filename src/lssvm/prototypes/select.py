@@ -356,8 +356,8 @@ def select_prototypes(
         return rule.select(replace(candidates, engine=engine))
     if callable(rule):
         size = _size(n_prototypes)
-        return _given(rows, rule(rows, size, int(rng.integers(2**31))), size)
-    return _given(rows, rule, None if n_prototypes is None else _size(n_prototypes))
+        return _of_rows(rows, rule(rows, size, int(rng.integers(2**31))), size)
+    return _of_rows(rows, rule, None if n_prototypes is None else _size(n_prototypes))
 
 
 def _size(n_prototypes: object) -> int:
@@ -395,7 +395,7 @@ def _task(
     return Candidates(X, min(size, usable), rng, weight, labels, kernel)
 
 
-def _given(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:
+def _of_rows(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:
     """Take over indices or rows that somebody else chose."""
     array = np.asarray(chosen)
     n, d = X.shape

@@ -60,9 +60,9 @@ def draw_distinct(
 ) -> IntArray:
     """Draw rows with different contents at random, in random order."""
     n = X.shape[0] if rows is None else rows.size
-    own = weight if weight is None or rows is None else weight[rows]
+    row_weight = weight if weight is None or rows is None else weight[rows]
     for tried in (min(2 * size, n), n):
-        order = random_order(n, tried, rng, own)
+        order = random_order(n, tried, rng, row_weight)
         drawn = order if rows is None else rows[order]
         keys = hash_rows(X[drawn])
         first = np.sort(np.unique(keys, return_index=True)[1])
@@ -287,12 +287,12 @@ class Rule(Protocol):
         """
 
 
-def warn_if_short(asked: int, found: int, of_what: str) -> None:
+def warn_if_short(wanted: int, selected: int, of_what: str) -> None:
     """Warn that fewer prototypes were found than asked for."""
-    if found < asked:
+    if selected < wanted:
         warnings.warn(
-            f"n_prototypes={asked} was reduced to {found}: the data has no more {of_what}. "
-            f"Give n_prototypes={found} or less to silence this.",
+            f"n_prototypes={wanted} was reduced to {selected}: the data has no more {of_what}. "
+            f"Give n_prototypes={selected} or less to silence this.",
             NumericalWarning,
             stacklevel=2,
         )

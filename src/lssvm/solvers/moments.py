@@ -185,11 +185,11 @@ class Moments:
         """Return the moments with all weights multiplied by ``factor``."""
         moments = self
         if targets is not None:
-            own = targets
+            factors = targets
             if not is_numpy(self.border):
-                own = get_namespace(self.border).asarray(targets, device=device(self.border))
-            cross = self.border[:, None] * own[None, :]
-            target, squares = self.weight * own, self.weight * own**2
+                factors = get_namespace(self.border).asarray(targets, device=device(self.border))
+            cross = self.border[:, None] * factors[None, :]
+            target, squares = self.weight * factors, self.weight * factors**2
             moments = replace(self, cross=cross, target=target, squares=squares)
         if factor == 1.0:
             return moments  # which whoever changes arrays has to copy

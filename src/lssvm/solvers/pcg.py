@@ -684,9 +684,9 @@ class _System:
         beta, mean = self.space.lift(V), self.mean
         if mean.shape[1] > 1:
             mean = self.take(mean, at)
-        own = self.columns[at]
-        G = self.rows.product(beta, -xp.sum(mean * beta, axis=0), own)
-        ridge = xp.asarray(1.0 / self.C[own], dtype=V.dtype, device=device(V))
+        columns = self.columns[at]
+        G = self.rows.product(beta, -xp.sum(mean * beta, axis=0), columns)
+        ridge = xp.asarray(1.0 / self.C[columns], dtype=V.dtype, device=device(V))
         return self.space.lower(G) + V * ridge[None, :]
 
     def take(self, A: Array | None, at: IntArray) -> Array:

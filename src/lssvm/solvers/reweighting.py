@@ -300,12 +300,12 @@ def lower_weights(
     """Return the weights of rows (n,) for the next tuning: those that are far off count little."""
     factors = np.ones(len(Y))
     known = np.flatnonzero(np.isfinite(predictions).all(axis=1))
-    own = None if weight is None else weight[known]
+    known_weight = None if weight is None else weight[known]
     if len(known) == 0:  # a criterion without folds: the rows keep what the rough fit gave them
         ones = np.ones(len(Y)) if weight is None else weight
         return np.asarray(ones if before is None else before, dtype=np.float64)
     for y, values in zip(Y[known].T, predictions[known].T, strict=True):
-        scale = residual_scale(y - values, own)
+        scale = residual_scale(y - values, known_weight)
         if scale > 0:
             far = robust_weights(y - values, "weighted", scale)
             factors[known] = np.minimum(factors[known], far)

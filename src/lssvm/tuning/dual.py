@@ -92,9 +92,11 @@ class DualObjective:
         n, train, sets = self.system.n, self.folds.train, len(self.root_weights)
         if train is None and sets == 1:  # which is asked for where it is made
             return
-        own = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
+        groups = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
         trained = [np.arange(n)] * sets if train is None else train
-        sizes = [int(np.isin(rows_of_fold, rows).sum()) for rows in own for rows_of_fold in trained]
+        sizes = [
+            int(np.isin(rows_of_fold, rows).sum()) for rows in groups for rows_of_fold in trained
+        ]
         require(
             self.system.dtype.itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
             self.system.budget,
@@ -185,7 +187,7 @@ class _Part:
         path = self.state.bordered(C, self.RY)
         n = len(self.state.lam)
         folds = zip(self.local, self.others, strict=True)
-        single = np.array([n > 1 and len(own) == 1 and len(others) == 0 for own, others in folds])
+        single = np.array([n > 1 and len(rows) == 1 and len(others) == 0 for rows, others in folds])
         if np.any(single):
             self._predict_singles(path, np.flatnonzero(single), out)
         for i in np.flatnonzero(~single):

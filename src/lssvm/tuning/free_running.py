@@ -108,7 +108,9 @@ class FittedRegressors:
             flat = self.regressors[0].predict(rows.reshape(-1, rows.shape[2]))
             return np.asarray(flat, dtype=float).reshape(rows.shape[:2])
         pairs = zip(self.regressors, rows, strict=True)
-        return np.stack([np.asarray(one.predict(own), dtype=float).ravel() for one, own in pairs])
+        return np.stack(
+            [np.asarray(one.predict(inputs), dtype=float).ravel() for one, inputs in pairs]
+        )
 
 
 def free_run(

@@ -393,11 +393,11 @@ def relevance_sample(
     else:
         Y = np.where(rows.labels[some][:, None] == np.arange(rows.labels.max() + 1), 1.0, -1.0)
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
-    given = np.ones(len(Y)) if weight is None else weight[some]
+    row_weight = np.ones(len(Y)) if weight is None else weight[some]
     table, place = np.unique(np.column_stack([X, Y]), axis=0, return_inverse=True)
-    total = np.bincount(place.ravel(), given)
+    total = np.bincount(place.ravel(), row_weight)
     d = X.shape[1]
-    even = weight is None and len(table) == len(given)
+    even = weight is None and len(table) == len(row_weight)
     return table[:, :d], table[:, d:], None if even else total
 
 

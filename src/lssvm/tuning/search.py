@@ -422,11 +422,11 @@ class Recorder:
     def evaluate(self, stage: str, gamma: float | None, C: FloatArray) -> Losses:
         """Return the losses of a path of C at one kernel parameter."""
         gamma = None if gamma is None else float(gamma)
-        asked = [(gamma, value) for value in np.asarray(C, dtype=np.float64).tolist()]
-        new = dict.fromkeys(pair[1] for pair in asked if pair not in self._position)
+        pairs = [(gamma, value) for value in np.asarray(C, dtype=np.float64).tolist()]
+        new = dict.fromkeys(pair[1] for pair in pairs if pair not in self._position)
         if new:
             self._add(stage, gamma, np.array([*new]))
-        rows = [self._evaluations[self._position[pair]] for pair in asked]
+        rows = [self._evaluations[self._position[pair]] for pair in pairs]
         fold, tie = np.stack([row.fold for row in rows]), np.array([row.tie for row in rows])
         return Losses(fold, self._weight, tie)
 
@@ -445,7 +445,7 @@ class Recorder:
         self._best = int(np.argmin(cv_results["rank_test_score"]))
         self.planned = self.n_evaluations
         with contextlib.suppress(KeyboardInterrupt, Stopped):  # the result is not lost
-            self._tell("interrupted" if interrupted else "done")
+            self._send("interrupted" if interrupted else "done")
         best = self.best
         return TuningResult(
             C=best.C,
@@ -473,7 +473,7 @@ class Recorder:
         self._keep(batch)
         if store is not None and recorded is None:
             store.append(batch)
-        self._tell(stage)
+        self._send(stage)
 
     def _compute(self, gamma: float | None, C: FloatArray) -> Losses:
         point = self._points[gamma]
@@ -500,7 +500,7 @@ class Recorder:
             if self._best < 0 or self._evaluations[-1].key < self.best.key:
                 self._best = len(self._evaluations) - 1
 
-    def _tell(self, stage: str) -> None:
+    def _send(self, stage: str) -> None:
         event = {
             "stage": stage,
             "n_evaluations": self.n_evaluations,

@@ -204,8 +204,8 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
     near = np.asarray(cKDTree(rows).query(rows, k=2)[1])
     other = np.where(near[:, 0] == np.arange(len(rows)), near[:, 1], near[:, 0])
     # A mean over m rows has the variance 1/m: differences are weighed by what they tell.
-    tells = 1.0 / (1.0 / mass + 1.0 / mass[other])
-    differences = tells @ (mean - mean[other]) ** 2 / len(rows)
+    information = 1.0 / (1.0 / mass + 1.0 / mass[other])
+    differences = information @ (mean - mean[other]) ** 2 / len(rows)
     repeated = max(total - len(rows), 0.0)
     variance = (within + len(rows) * differences) / (repeated + len(rows))
     return np.asarray(np.maximum(variance, _FLOOR * spread))
@@ -252,8 +252,8 @@ class SpectralObjective:
         """The lattice of each group; it does not depend on gamma."""
         assert self.solver is not None
         solver, rows = self.solver, [self._rows(group) for group in self.groups]
-        X = [self.system.rows[own] for own in rows]
-        return [lay_rows(own, levels=solver.levels, layout=solver.layout) for own in X]
+        X = [self.system.rows[part] for part in rows]
+        return [lay_rows(part, levels=solver.levels, layout=solver.layout) for part in X]
 
     @cached_property
     def noise(self) -> list[FloatArray | None]:

@@ -154,8 +154,8 @@ class DualPosterior:
         diagonal = np.diagonal(G)[single]
         left = diagonal
         if share is not None:  # 1 - r h, times C
-            own = share[single]
-            left = (1.0 - own) * system.C + own * diagonal
+            shares = share[single]
+            left = (1.0 - shares) * system.C + shares * diagonal
         left = np.where(left > 0, left, np.nan)  # nothing else says anything of the row
         residual[single] = beta[single] / left[:, None]  # [Cawley2004]
         spread[single] = 1.0 / system.C + np.maximum(1.0 - diagonal / system.C, 0.0) / left
@@ -373,9 +373,9 @@ def left_out_scores(
         centred = (features[used] - system.mean).T
         V = solve_triangular(L, centred, lower=True, overwrite_b=True, check_finite=False)
     leverage = np.einsum("rt,rt->t", V, V) + 1.0 / moments.weight
-    own = np.unique(fold_of[used], return_inverse=True)[1]
+    numbers = np.unique(fold_of[used], return_inverse=True)[1]
     weight = None if weight is None else weight[used]
-    scores[used] = _without_fold(scores[used], leverage, Y[used], own, weight)[0]
+    scores[used] = _without_fold(scores[used], leverage, Y[used], numbers, weight)[0]
     return scores
 
 

@@ -342,19 +342,19 @@ def scaled_residuals(
     values, weights = [], []
     for e, s in zip(residuals.T, scale.T, strict=True):
         good = np.isfinite(e) & np.isfinite(s) & (w > 0)
-        e, s, own = e[good], s[good], in_observations(w[good])
-        if groups is not None and len(own):
-            size = np.bincount(groups[good], own)
-            own = own * min(max(size.sum() / (size @ size), _FEW_GROUPS / size.sum()), 1.0)
+        e, s, counts = e[good], s[good], in_observations(w[good])
+        if groups is not None and len(counts):
+            size = np.bincount(groups[good], counts)
+            counts = counts * min(max(size.sum() / (size @ size), _FEW_GROUPS / size.sum()), 1.0)
         tiny = np.finfo(np.float64).tiny  # where there is no noise at all
         with np.errstate(over="ignore"):  # such residuals are cut off
             r = np.clip(e / np.maximum(s, tiny), -1e300, 1e300)
         order = np.argsort(r, kind="stable")
-        r, own = r[order], own[order]
+        r, counts = r[order], counts[order]
         if len(r) > MAX_RESIDUALS:
-            r, own = _thin(r, own, MAX_RESIDUALS)
+            r, counts = _thin(r, counts, MAX_RESIDUALS)
         values.append(r)
-        weights.append(own)
+        weights.append(counts)
     return Residuals(values, weights)
 
 
@@ -610,12 +610,12 @@ def agree_with(probabilities: FloatArray, decided: IntArray) -> FloatArray:
         return out
     p, d = out[wrong], decided[wrong]
     rows = np.arange(len(wrong))
-    own = p[rows, d]
+    chosen = p[rows, d]
     others = p.copy()
     others[rows, d] = -np.inf
     largest = np.sort(others, axis=1)[:, ::-1][:, :-1]  # the others, largest first
     counts = np.arange(2, p.shape[1] + 1)
-    level = np.max((own[:, None] + np.cumsum(largest, axis=1)) / counts, axis=1)
+    level = np.max((chosen[:, None] + np.cumsum(largest, axis=1)) / counts, axis=1)
     p = np.minimum(p, level[:, None])
     p[rows, d] = level
     p *= (1.0 - TILT) / p.sum(axis=1, keepdims=True)
