@@ -17,7 +17,7 @@ from lssvm._core.errors import InvalidInputError, printable
 fcntl: ModuleType | None
 try:
     import fcntl
-except ImportError:  # no file locks on this system: leftovers are told by their age
+except ImportError:  # no file locks on this system: leftovers are recognised by their age
     fcntl = None
 
 _PATTERN = re.compile(r"\.lssvm-[0-9a-f]{16}\.partial")

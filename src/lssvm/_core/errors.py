@@ -14,7 +14,7 @@
     ConvergenceWarning    (UserWarning)   an iteration stopped before its tolerance
     ScaleWarning          (UserWarning)   columns on such different scales that some do not count
 
-Every message says what came, what is needed and what to change.
+Every message states what was passed, what is needed and what to change.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MemoryBudgetError(LSSVMError, MemoryError, ValueError):
 
 
 class MissingDependencyError(LSSVMError, ImportError):
-    """An optional library that is needed for what was asked is not installed."""
+    """An optional library that a call needs is not installed."""
 
 
 def install(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Progress events on standard error, for people who asked with ``verbose``."""
+"""Progress events on standard error, for ``verbose``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def duration(seconds: float) -> str:
 
 
 class Listener:
-    """What long work tells its progress to."""
+    """What long work reports its progress to."""
 
     def __init__(
         self,
@@ -104,5 +104,5 @@ class Listener:
 
     @property
     def stopped(self) -> bool:
-        """Whether who listens has asked for a stop."""
+        """Whether the listener has requested a stop."""
         return self._was_stopped is not None and self._was_stopped()

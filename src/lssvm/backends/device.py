@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -535,6 +535,7 @@ class Torch:
 
     device: Device
     threads: int = 1
+    prefers_moments: ClassVar[bool] = True  # products are what a device is good at
 
     @property
     def budget(self) -> int:
@@ -603,13 +604,8 @@ class Torch:
         return n
 
     def is_cheap(self, operations: float) -> bool:
-        """Return False: nothing is tried there without being asked for."""
+        """Return False: nothing is tried there unrequested."""
         return False
-
-    @property
-    def prefers_moments(self) -> bool:
-        """Products are what a device is good at."""
-        return True
 
     def native(self, X: Any) -> Array | None:
         """Return rows that are arrays of another library than NumPy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -
 CHUNK = 8192
 """Rows of a block of a pass of conjugate gradients, at most."""
 _BLOCK = 1024  # rows whose outputs are computed at a time
-_CHEAP = 10**10  # operations of a pass up to which features are tried without being asked for
+_CHEAP = 10**10  # operations of a pass up to which features are tried unrequested
 
 
 class HostData(NamedTuple):
@@ -81,26 +81,14 @@ class Host:
 
     budget: int = 2**31
     threads: int = 1
-
-    @property
-    def device(self) -> None:
-        """No device computes."""
-        return
+    device: ClassVar[None] = None
+    prefers_moments: ClassVar[bool] = False  # conjugate gradients may be the better way
 
     def has_room(self, n_bytes: int) -> bool:
-        """Return True: budgets are asked for before."""
+        """Return True: budgets are checked before."""
         return True
 
-    def check(
-        self,
-        loss: str = "squared",
-        criterion: str | None = None,
-        *,
-        kernel: Kernel | None = None,
-        leaves_out: bool = False,
-        sparse: bool = False,
-        features: bool = False,
-    ) -> None:
+    def check(self, *loss: Any, **needs: Any) -> None:
         """Refuse nothing."""
 
     def check_data(self, data: Dataset, *, added: bool = False) -> None:
@@ -113,11 +101,6 @@ class Host:
     def is_cheap(self, operations: float) -> bool:
         """Return whether they take less than a second or so."""
         return operations <= _CHEAP
-
-    @property
-    def prefers_moments(self) -> bool:
-        """Conjugate gradients may be the better way."""
-        return False
 
     def native(self, X: Any) -> None:
         """Return None: the host computes with arrays of NumPy."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class Rows:
     threads: int = 1
     device: Device | None = None
     placed: Any = None
+    preview: ClassVar[None] = None  # nothing smaller is looked at first
 
     @cached_property
     def backend(self) -> Backend:
@@ -140,11 +141,6 @@ class Rows:
     def sample(self) -> Rows:
         """All rows."""
         return self
-
-    @property
-    def preview(self) -> None:
-        """Nothing smaller is looked at first."""
-        return
 
     @property
     def content(self) -> Any:
@@ -184,7 +180,7 @@ class Rows:
         return replace(self, X=X, caller_data=caller_data)
 
     def observed(self) -> dict[str, Any]:
-        """Return what tells rows of the same content apart, as `assign_folds` takes it."""
+        """Return what distinguishes rows of the same content, as `assign_folds` takes it."""
         return {
             "labels": self.labels,
             "targets": np.asarray(self.Y) if self.labels is None else None,
@@ -357,11 +353,8 @@ class Rows:
 # -- rows that are read in blocks ------------------------------------------------------------------
 
 
-class Encode(Protocol):
-    """From a raw block to targets (b, k) and class numbers (b,)."""
-
-    def __call__(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
-        """Return targets and class numbers."""
+Encode: TypeAlias = Callable[[RawBlock], tuple[FloatArray, IntArray]]
+"""From a raw block to targets (b, k) and class numbers (b,)."""
 
 
 def encode_classes(
@@ -772,7 +765,7 @@ def class_rows(
 ) -> Rows:
     """Return rows of known classes, with their targets and weights.
 
-    ``by_class`` says that the recipe keeps moments per class where the task asks for that: weights
+    ``by_class`` means that the fit keeps moments per class where the task needs that: weights
     of rows are then without those of classes. ``counts`` are the weights of the classes where these
     rows are a sample of all.
     """

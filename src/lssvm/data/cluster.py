@@ -63,7 +63,7 @@ def workers_of(client: Any) -> dict[str, tuple[int, int]]:
     """Return threads and memory limit (0: none) of every worker."""
     try:
         info = client.scheduler_info(n_workers=-1)
-    except TypeError:  # older ones always tell of all workers
+    except TypeError:  # older ones always list all workers
         info = client.scheduler_info()
     return {
         address: (max(1, int(worker["nthreads"])), int(worker.get("memory_limit") or 0))
@@ -308,7 +308,7 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
     Every thread of every worker adds up its parts one after the other; the sums of the threads are
     added on their worker, those of the workers in a tree that takes 8 at a time. What is moved is
     one result per worker, not one per part. Parts that lie in the memory of a worker are worked on
-    there, others are dealt out in runs. When a worker dies, what it had is given to others.
+    there, others are assigned in runs. When a worker dies, what it had is given to others.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
 
 @dataclass
 class _Share:
-    """What one worker was asked to add up."""
+    """What one worker adds up."""
 
     address: str
     groups: list[list[Part]]

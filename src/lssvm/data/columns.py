@@ -374,7 +374,7 @@ def _read_array(X: Any) -> RawTable:
     X = _dense(X) if is_sparse(X) else X
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if not isinstance(X, np.ndarray) and array.dtype.kind in "US" and not hasattr(X, "__array__"):
-        array = np.array(X, dtype=object)  # rows of numbers beside text stay numbers beside text
+        array = np.array(X, dtype=object)  # numbers in rows that also hold text stay numbers
     if array.dtype.kind == "c":
         raise InvalidInputError("Complex data not supported: X has complex numbers.")
     if array.ndim != 2:

@@ -92,10 +92,10 @@ class FrameParts(Opener):
     meta : data frame
         Without rows: names and types of the columns.
     target : tuple of str
-        Columns of the frame; not where the target stands beside it.
+        Columns of the frame; not where the target is a collection of its own.
     weight : str or None
     target_kind : str or None
-        "number" or "text" where a target stands beside the frame.
+        "number" or "text", of a target that is a collection of its own.
     """
 
     meta: Any
@@ -215,7 +215,7 @@ class DaskReader(Reader):
     columns : tuple of str or None
         Columns of features to use.
     count_rows : callable or None
-        Gives the sizes where they are not known; None: every part is asked for its length.
+        Gives the sizes where they are not known; None: the length of every part is computed.
     """
 
     values: tuple[tuple[Any, ...], ...]
@@ -438,7 +438,7 @@ def frame_reader(
 ) -> DaskReader:
     """Return the reader of a Dask data frame.
 
-    ``names`` and ``weight_name`` are columns of the frame; ``target`` and ``weight`` stand beside
+    ``names`` and ``weight_name`` are columns of the frame; ``target`` and ``weight`` go with
     it, in the same partitions.
     """
     target_kind = None
@@ -488,6 +488,9 @@ def files_reader(reader: Any, client: Any) -> DaskReader:
         )
     need_dask()
     if isinstance(reader, ArrowReader):
-        _ = reader.schema, reader._others and reader._outcome  # workers are told, they need not ask
+        _ = (
+            reader.schema,
+            reader._others and reader._outcome,
+        )  # known to the workers, which need not open a file for it
     values = tuple((file,) for file in reader.files)
     return DaskReader(values, FileParts(reader), client, columns=reader.columns)

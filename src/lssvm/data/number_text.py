@@ -138,7 +138,7 @@ class NumberReading:
     count : int
         Rows with such words.
     signs : tuple of {"currency", "percent"}
-        What stands beside the numbers.
+        Signs that stand with the numbers.
     """
 
     style: NumberStyle | None

@@ -510,7 +510,7 @@ FEW_ROWS = 20
 """Text that is different in each of fewer rows than these may still be a category."""
 
 NEARLY_ALL = 0.9
-"""Share of different values from which on a column of text tells rows apart, not kinds of rows."""
+"""Share of different values from which on a column of text identifies rows, not kinds of rows."""
 
 LONG = 40
 """Characters, on average, from which on text is taken for sentences."""

@@ -322,7 +322,7 @@ class Schema:
     """Names of the columns of features and what they hold.
 
     That is "number", "boolean", "date" or "duration", which all are numbers of a `RawBlock`, or
-    "text". ``zones`` are pairs of columns of dates and their time zones. ``named`` says whether
+    "text". ``zones`` are pairs of columns of dates and their time zones. ``named`` is whether
     the columns have names of their own, by which they are found again; those of an array are x0,
     x1 and so on.
 
@@ -566,7 +566,7 @@ def is_source(data: Any) -> bool:
 class LookedUp:
     """An array (n, k) of few different rows, of which only the numbers are stored.
 
-    The targets of a classifier are such: indexing gives the targets of the rows asked for, and
+    The targets of a classifier are such: indexing gives the targets of the indexed rows, and
     `numpy.asarray` those of all.
 
     Parameters
@@ -587,16 +587,12 @@ class LookedUp:
 
     table: FloatArray
     numbers: NDArray[np.integer[Any]]
+    ndim: ClassVar[int] = 2
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return len(self.numbers), int(self.table.shape[1])
-
-    @property
-    def ndim(self) -> int:
-        """Always 2."""
-        return 2
 
     def __len__(self) -> int:
         return len(self.numbers)

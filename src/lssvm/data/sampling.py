@@ -32,7 +32,7 @@ class Sample:
     n_rows : int
         Rows of positive weight.
     classes : array of shape (n_classes,) or None
-        Labels in ascending order, where they were asked for.
+        Labels in ascending order, of a sample for a classifier.
     counts : array of shape (n_classes,) or None
         Total weight of each class.
     sizes : array of shape (n_classes,) or None
@@ -65,7 +65,7 @@ class Sampler:
         self.drawn = _Smallest(size)
         self.labels = _Labels() if classes else None
 
-    def __sizeof__(self) -> int:  # Dask asks for it to decide what to move where
+    def __sizeof__(self) -> int:  # Dask uses it to decide what to move where
         return sum(part[0].numbers.nbytes for part in self.drawn.parts)
 
     def add(self, blocks: Iterable[RawBlock]) -> Sampler:

@@ -55,7 +55,7 @@ _KNOWN = (*FORMATS, *_LIBSVM, *_ARRAY)
 def dask_reader(
     data: Any, target: Any, columns: Sequence[Any] | None, weight: Any, client: Any
 ) -> DaskReader:
-    """Return the reader of a Dask array or data frame, from what `scan` was told."""
+    """Return the reader of a Dask array or data frame, from the arguments of `scan`."""
     if hasattr(data, "_meta") and hasattr(data, "columns"):
         y, w = (option if is_dask(option) else None for option in (target, weight))
         names = () if y is not None else _names(target)
@@ -202,7 +202,7 @@ def array_reader(
     where: str,
     mapped: tuple[AnyArray, ...] = (),
 ) -> ArrayReader:
-    """Return the reader of an array, from what `scan` was told."""
+    """Return the reader of an array, from the arguments of `scan`."""
     if X.ndim != 2 or X.dtype.kind not in "biuf" or X.shape[1] == 0:
         raise InvalidInputError(
             f"{where} has shape {X.shape} and type {X.dtype}: an array of numbers, one row per "
@@ -397,7 +397,7 @@ class Scan:
 
     @cached_property
     def n_rows(self) -> int:
-        """Rows there are; counted once, when first asked for."""
+        """Rows there are; counted once, at the first use."""
         return self.reader.count()
 
     @property

@@ -150,7 +150,7 @@ Computed = TypeVar("Computed")
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
-    """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
+    """Base of the estimators: publishes a record, and opens the rows to predict."""
 
     C: Any
     fit_intercept: Any
@@ -216,7 +216,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return open_rows(self, X).inputs(method)
 
     def _once(self, name: str, what: str, compute: Callable[[Fit[Any]], Computed]) -> Computed:
-        """Return what is computed when it is first asked for, where the fit has kept enough."""
+        """Return what is computed at its first use, where the fit has kept enough."""
         if name not in self._cache:
             self.record_.need("prediction", what)
             self._cache[name] = compute(self.record_)
@@ -421,7 +421,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return rows.apply(self.record_, work, empty, "predict_set")
 
     def _probabilities(self) -> Probabilities:
-        """Return the calibration, which is computed when it is first asked for."""
+        """Return the calibration, which is computed at its first use."""
 
         def compute(fit: Fit[Any]) -> Probabilities:
             assert fit.calibration is not None

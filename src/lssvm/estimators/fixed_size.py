@@ -21,7 +21,7 @@ from lssvm.data.preparation import PreparedTable
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
 from lssvm.estimators.opening import Opened, open_rows
 from lssvm.fitting.fixed_settings import FixedSettings
-from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
+from lssvm.fitting.fixed_size import change_rows, fit_fixed_size, sparsity_path
 from lssvm.prototypes import RenyiEntropy
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
@@ -80,15 +80,15 @@ def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
             "target, and differently for rows of the first fit. Fit again without the rows, or "
             "without these columns."
         )
-    return _change(estimator, forget_rows, X, y, sample_weight)
+    return _change(estimator, X, y, sample_weight, sign=-1)
 
 
-def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -> Model:
+def _change(estimator: Model, X: Any, y: Any, sample_weight: Any, *, sign: int) -> Model:
     """Add rows to a fitted model, or remove them."""
     with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
         opened, old = open_rows(estimator, X, y, sample_weight), estimator.record_
         rows = opened.further_rows(old.task, callback_of(estimator), old.state.centre)
-        fit = change(old, rows, estimator._host())
+        fit = change_rows(old, rows, estimator._host(), sign=sign)
         estimator.__dict__.pop("sparsity_paths_", None)
         estimator._publish(fit, estimator.dual_coef_)
         return estimator
@@ -398,7 +398,7 @@ class FixedSizeLSSVC(KernelClassifier):
         with _lock_of(self):
             if self.__sklearn_is_fitted__():
                 self._check_classes(classes)
-                return _change(self, add_rows, X, y, sample_weight)
+                return _change(self, X, y, sample_weight, sign=1)
             self._classes_to_come = classes
             try:
                 return self.fit(X, y, sample_weight)
@@ -792,7 +792,7 @@ class FixedSizeLSSVR(KernelRegressor):
         with _lock_of(self):
             if not self.__sklearn_is_fitted__():
                 return self.fit(X, y, sample_weight)
-            return _change(self, add_rows, X, y, sample_weight)
+            return _change(self, X, y, sample_weight, sign=1)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None

@@ -177,7 +177,7 @@ def with_better_code(
 
 
 def map_rows(rows: Rows, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
-    """Return rows after the metric that a parameter asks for, and the metric."""
+    """Return rows after the metric that a parameter requests, and the metric."""
     if choice.metric is None:
         return rows, IDENTITY
     metric = metric_of(check_metric(choice), rows, choice, seed)
@@ -314,7 +314,7 @@ def warn_of_scales(estimator: Estimator, X: Any, names: Any = None) -> None:
     Parameters
     ----------
     estimator : estimator
-        Nothing is said where its kernel has a width for each feature, or takes no features.
+        There is no warning where its kernel has a width for each feature, or takes no features.
     X : array of shape (n, d)
     names : array of str, optional
         Of the columns.
@@ -378,7 +378,7 @@ def check_on_device(estimator: Estimator, X: Array) -> Array:
 
 
 def check_namespace(estimator: Estimator, X: Any, method: str) -> None:
-    """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
+    """Refuse another library than that of the fit, as scikit-learn's dispatch requires."""
     supported = estimator.__sklearn_tags__().array_api_support
     if not get_config()["array_api_dispatch"] or not supported:
         return
@@ -575,7 +575,7 @@ def _rows_of_arrays(
     classes : array-like or None, default=None
         All labels of a new fit, where some come with later rows.
     by_class : bool, default=False
-        Whether the recipe keeps moments per class, where the task asks for that: weights of rows
+        Whether the recipe keeps moments per class, where the task needs that: weights of rows
         are then without those of classes, and targets are looked up.
     **centring
         For regressors: ``by_moments``, ``centred`` and ``centre`` of `_number_rows`.
@@ -624,7 +624,7 @@ def _number_rows(
 ) -> tuple[Rows, Numbers]:
     """Return rows with numbers as targets, less their centre.
 
-    ``by_moments`` says that squares of the targets are summed, which an offset costs digits:
+    ``by_moments`` means that squares of the targets are summed, which an offset costs digits:
     ``centred`` takes about the weighted means off the targets of a new fit, ``centre`` (k,) is what
     is taken off those of further rows.
     """

@@ -1,4 +1,4 @@
-"""The full dual model: what it is asked for; tune, solve, reduce, remember.
+"""The full dual model: settings, tuning, solution, reduction, data for calibration.
 
 [Suykens2002, chapter 3]
 """
@@ -522,7 +522,7 @@ def _remember(
 def _without_groups(
     rows: Rows, settings: DualSettings, problem: DualProblem, parts: list[Part]
 ) -> tuple[FloatArray, IntArray]:
-    """Return what the model says of rows whose folds of groups it has not seen."""
+    """Return the outputs of rows by models that have not seen their groups."""
     n_folds = int(settings.cv) if is_int(settings.cv) and settings.cv >= 2 else 10
     folds = make_folds(n_folds, settings.seed, rows)
     held_out = np.zeros((sum(len(test) for test in folds.test), problem.targets.Y.shape[1]))
@@ -560,7 +560,7 @@ class DualProblem:
     loss : Loss or None
         What tuning minimises; None for a criterion that needs no folds.
     cv : Folds or None
-        Folds that the caller asked for.
+        Folds as the caller gave them.
     folds : Folds or None
         Folds that are tuned on.
     per_fold : FoldTargets or None
@@ -624,7 +624,7 @@ def _tune(
 ) -> Chosen:
     """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)].
 
-    A checkpoint holds the first search of a fit; ``again`` says that this is a later one.
+    A checkpoint holds the first search of a fit; ``again`` means that this is a later one.
     """
     if is_criterion(settings.scoring):
         check_criterion(settings.scoring, settings.C)
@@ -839,7 +839,7 @@ def _solve_system(system: DualSystem, Y: FloatArray, settings: DualSettings) -> 
 
 
 def _evaluate(system: DualSystem, model: Model) -> FloatArray:
-    """Return what a model says of its own rows."""
+    """Return the outputs of a model for its rows."""
     kernel, host = system.kernel, Host(system.budget, system.threads)
     values = host.outputs(kernel, system.rows, system.basis, model.alpha, model.b)
     return np.asarray(values, dtype=np.float64)
@@ -855,7 +855,7 @@ def _weighted(
     weight: FloatArray,
     targets: FloatArray | None = None,
 ) -> tuple[Model, FloatArray]:
-    """Return the weighted least squares model of one output, and what it says of its rows."""
+    """Return the weighted least squares model of one output, and its outputs for the rows."""
     reweighted = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
     model = _solve_system(reweighted, (y if targets is None else targets)[:, None], settings)
     return model, _evaluate(reweighted, model)[:, 0]
@@ -921,7 +921,7 @@ def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
 
 
 def _reduce(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
-    """Drop support vectors, where that is asked for."""
+    """Drop support vectors, where there is a reduction."""
     Y = problem.part_targets(part.rows, part.columns)
     if isinstance(settings.reduction, L0):
         numbers = problem.targets.labels is None

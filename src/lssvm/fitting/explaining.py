@@ -1,6 +1,6 @@
 """Explanations of fitted models: their members as terms whose Shapley values add up.
 
-First what is asked for, and the columns that features belong to. Then the terms of a fit, and the
+First the options, and the columns that features belong to. Then the terms of a fit, and the
 explanation of a fit and of a time-series model.
 """
 

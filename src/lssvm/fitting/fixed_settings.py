@@ -1,4 +1,4 @@
-"""What a fixed-size fit is asked for."""
+"""Settings of a fixed-size fit, and what follows from them."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def number_of_prototypes(option: Any, n: int) -> int:
 
 
 def groups_of(task: Classes | None, k: int) -> list[IntArray]:
-    """Return the outputs that share rows, where a task tells its classes apart."""
+    """Return the outputs that share rows, where a task has moments per class."""
     return [np.arange(k)] if task is None else task.groups()
 
 
@@ -304,7 +304,7 @@ def fold_task(task: Task) -> Classes | None:
 
 
 def folds_of(rows: Training, settings: FixedSettings) -> AnyFolds:
-    """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
+    """Return the folds of ``cv``, by content or, of rows read in blocks, by position."""
     sample: Rows = rows.sample
     if sample.by_position:
         folds = rows.usable_folds(position_folds(settings.cv, settings.seed))

@@ -580,17 +580,8 @@ def _widths_of_features(
     )
 
 
-def add_rows(fit: FixedFit, rows: Training, host: Host) -> FixedFit:
-    """Return the model of the old rows and these, with the same prototypes and parameters."""
-    return _updated(fit, rows, host, sign=1)
-
-
-def forget_rows(fit: FixedFit, rows: Training, host: Host) -> FixedFit:
-    """Return the model as if these rows had never been there."""
-    return _updated(fit, rows, host, sign=-1)
-
-
-def _updated(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> FixedFit:
+def change_rows(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> FixedFit:
+    """Return the model with further rows (sign 1), or without some that it has learned (-1)."""
     state, one = fit.state, fit.expansion
     fit.need("all", "Adding or removing rows")
     if state.no_update is not None:

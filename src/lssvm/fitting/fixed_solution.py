@@ -452,7 +452,7 @@ def remember(
 ) -> FixedCalibrationData:
     """Keep a sample of the rows, see `draw_sample`.
 
-    Where there are models of the folds, ``outputs`` says what they make of rows of these numbers
+    Where there are models of the folds, ``outputs`` returns their outputs for rows of these numbers
     that they have not seen.
     """
     classes = rows.sample.labels is not None
@@ -690,7 +690,7 @@ class DualStart:
 
 
 def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | None:
-    """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
+    """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where it is not used."""
     rows, task, settings, gamma = problem.rows, problem.task, problem.settings, problem.gamma
     if settings.method not in ("ssd", "sd"):
         return None

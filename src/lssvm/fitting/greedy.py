@@ -58,7 +58,7 @@ class GreedySettings:
     search : Greedy
         How bases grow, and when they stop.
     validation_fraction : float or None
-        Part of the rows that the size is judged by.
+        Share of the rows that the size is chosen on.
     fit_intercept : bool
     seed : int
     calibrates : bool
@@ -156,7 +156,7 @@ class GreedySettings:
     def held_out(
         self, n: int, rng: np.random.Generator, groups: IntArray | None = None
     ) -> BoolArray | None:
-        """Draw the rows on which the size is judged; rows stand in an order of their content.
+        """Draw the rows on which the size is chosen; rows stand in an order of their content.
 
         With groups, numbered from 0, whole ones: as many as hold about the share.
         """
@@ -266,7 +266,7 @@ class GreedyCalibrationData:
     Attributes
     ----------
     held_out : OutOfFold or None
-        Leave-one-out outputs of all rows, where they were asked for.
+        Leave-one-out outputs of all rows, where requested.
     """
 
     held_out: OutOfFold | None = None
@@ -680,7 +680,7 @@ def _grow_all(
     Y, runs = np.asarray(rows.Y, dtype=np.float64) - centre, []
     for number, group in enumerate(_groups(task, rows)):
         if group.rows is not None and len(group.rows) == 0:
-            continue  # all rows of two classes are in the fold: their problem says nothing
+            continue  # all rows of two classes are in the fold: their problem has no rows
         merged = _merge_equal(rows, Y, group, kernel, settings)
         rng = np.random.default_rng([settings.seed, number, *fold])
         runs += _grow(merged, settings, rng, callback, left_out)

@@ -47,7 +47,7 @@ def check_metric(choice: KernelChoice) -> Metric | Shape:
 
 
 def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, seed: int) -> Metric:
-    """Return the map of the inputs that is asked for.
+    """Return the given map of the inputs, or a learned one.
 
     A round fits a dual model to at most 2,000 rows, at a fixed C and one over the median distance
     for gamma, and averages the outer products of its gradients at no more than 4,000 rows

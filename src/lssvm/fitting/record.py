@@ -59,7 +59,7 @@ def check_finite(coef: FloatArray, intercept: FloatArray) -> None:
 
 
 def check_form(stored: str, form: str, what: str) -> None:
-    """Raise where the file that a model was loaded from left out what is asked for."""
+    """Raise where the file that a model was loaded from left out what is needed."""
     if FORMS.index(stored) < FORMS.index(form):
         raise InvalidInputError(
             f"{what} cannot be had from this model: it was loaded from a file that was saved with "
@@ -170,7 +170,7 @@ class Member:
         )
 
     def stripped(self, errors: bool) -> Member:
-        """Return what prediction needs, and the errors of training rows where asked for."""
+        """Return what prediction needs, and the errors of training rows on request."""
         if isinstance(self.model, Expansion):
             return self
         return replace(self, model=self.model.stripped(errors))

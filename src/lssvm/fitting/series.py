@@ -623,7 +623,7 @@ class SeriesFit:
     tuning : Tuning or None
         Where free runs have chosen C or gamma.
     calibration : Calibration or None
-        What intervals rest on, once one was asked for.
+        What intervals are computed from, once there was one.
     stored : str
         "all", or the form of the file that the model was loaded from.
     calendars : tuple of Calendar

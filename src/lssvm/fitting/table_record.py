@@ -211,7 +211,7 @@ class AllRows:
         return self.data.n_rows
 
     def blocks(self, scalings: Sequence[Scaling]) -> Iterator[TableBlock]:
-        """Yield all rows in order with the scalings that are asked for."""
+        """Yield all rows in order with the requested scalings."""
 
         def work(block: Any) -> TableBlock:
             at = np.arange(block.start, block.start + len(block))

@@ -226,7 +226,7 @@ class NumberScorer:
         return self.scoring is not None
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
-        """Return the mean squared error, or the score that was asked for with a minus sign."""
+        """Return the mean squared error, or the chosen score with a minus sign."""
         if self.chooses:
             return -self.score(outputs, rows)
         gap = self.targets[rows] - self.task.mean(outputs)

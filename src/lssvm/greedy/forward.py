@@ -347,7 +347,7 @@ class FullSearch:
         self.tie = _TIE if columns.dtype == np.float64 else 1e-5
 
     def run(self) -> Trace:
-        """Take steps until something says stop."""
+        """Take steps until a rule stops the run."""
         trace, most = self.trace, self.settings.max_support
         while self.active.any():
             if not trace.support and np.max(np.abs(self.Fy[self.active])) <= self.settings.epsilon:
@@ -558,7 +558,7 @@ class Pursuit:
         return np.asarray(self.w @ (K * K) - self.total * self._mean(K) ** 2)
 
     def run(self, y: FloatArray, rng: np.random.Generator, number: int = 0) -> GreedyPath:
-        """Take steps for one column of targets until something says stop."""
+        """Take steps for one column of targets until a rule stops the run."""
         one = _Run(self, y)
         while not one.stops():
             if self.on_event is not None and one.trace.error:

@@ -68,9 +68,9 @@ class GreedyPath:
     bordered : bool
         Whether the bias is the border of the system (eq. (13)).
     factor : array of shape (m, m) or None
-        Lower Cholesky factor of the system where the support alone does not tell it.
+        Lower Cholesky factor of the system where it does not follow from the support alone.
     left_out : array of shape (n,) or None
-        Leave-one-out predictions of all rows, where they were asked for.
+        Leave-one-out predictions of all rows, where requested.
     """
 
     support: IntArray

@@ -166,7 +166,7 @@ class Metric:
         return np.asarray(gradients * self.map if self.map.ndim == 1 else gradients @ self.map.T)
 
     def published(self, d: int, *, full: bool = False) -> FloatArray:
-        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal and not asked full.
+        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal, unless ``full``.
 
         Parameters
         ----------
@@ -530,7 +530,7 @@ def read_metric(metric: Any) -> Metric | Shape:
 
 
 def check_length(metric: Metric, d: int, what: str) -> None:
-    """Refuse a metric of other than d features; ``what`` says where they are."""
+    """Refuse a metric of other than d features; ``what`` names them in the message."""
     if metric.map is not None and len(metric.map) != d:
         raise InvalidInputError(
             f"metric has {len(metric.map)} rows but {what}: give an array of shape ({d},) or "

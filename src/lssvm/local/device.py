@@ -293,7 +293,7 @@ class DeviceLeaves(LeafEngine):
             ):
                 yield batch
                 batch = []
-            if not batch:  # asked once: the answer takes as long as a leaf
+            if not batch:  # queried once: the answer takes as long as a leaf
                 size = 8 * _MATRICES * len(task.rows.X) ** 2
                 most = max(1, int(_SHARE * self.place.free_bytes()) // size)
             batch.append(i)

@@ -413,7 +413,7 @@ def fit_local(
 
 @dataclass(frozen=True, eq=False)
 class LocalJob:
-    """What `fit_local` is asked for, so that several can be computed at the same time.
+    """Arguments of `fit_local`, so that several can be computed at the same time.
 
     Attributes
     ----------

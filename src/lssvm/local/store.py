@@ -58,7 +58,7 @@ class LeafStore:
 
     Notes
     -----
-    Inputs are kept in float32: half the memory, and the seventh digit of a standardised input says
+    Inputs are kept in float32: half the memory, and the seventh digit of a standardised input means
     nothing about its target. A row takes 4 d + 8 k + 20 bytes.
 
     A scratch folder lies where temporary files go (the environment's ``TMPDIR``), is readable by

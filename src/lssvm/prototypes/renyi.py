@@ -52,7 +52,7 @@ class WorkingSet:
 
     A batch of b candidates costs b m exponentials and 2 b m d operations at once, an exchange O(m);
     the paper counts the same, one candidate at a time [DeBrabanter2010, section 5]. Candidates that
-    would gain nothing when the batch begins are dropped; every other one is judged by the set as it
+    would gain nothing when the batch begins are dropped; every other is tested with the set as it
     is at its turn, so the entropy never falls. Memory O(m^2).
     """
 

@@ -288,7 +288,7 @@ class Rule(Protocol):
 
 
 def warn_if_short(wanted: int, selected: int, of_what: str) -> None:
-    """Warn that fewer prototypes were found than asked for."""
+    """Warn that fewer prototypes were selected than requested."""
     if selected < wanted:
         warnings.warn(
             f"n_prototypes={wanted} was reduced to {selected}: the data has no more {of_what}. "

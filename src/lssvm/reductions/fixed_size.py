@@ -33,7 +33,7 @@ PRINTED = ("spfs-printed", "ssd-printed", "sv-l0-printed")
 """Those that can be had to the letter."""
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
-_FEW, _LARGE = 5, 10  # so many folds are judged where each has so many rows per prototype
+_FEW, _LARGE = 5, 10  # so many folds are scored where each has so many rows per prototype
 
 
 @dataclass(frozen=True)
@@ -370,7 +370,7 @@ def _best_C(
 
 
 def _scored_folds(basis: PrototypeBasis, groups: list[IntArray]) -> int:
-    """Return how many folds are judged: all, or a few where they are large."""
+    """Return how many folds are scored: all, or a few where they are large."""
     rows = [basis.testing(v, group).n for v in range(basis.n_folds) for group in groups]
     return min(_FEW, basis.n_folds) if min(rows) >= _LARGE * basis.Z.shape[0] else basis.n_folds
 

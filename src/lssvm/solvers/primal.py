@@ -385,7 +385,7 @@ def solve_on_prototypes(
     Minimises a'K a / 2 + C/2 sum s (y - a'k(x) - b)^2 for every output: [DeBrabanter2010], eq.
     (7), in the coordinates of the prototypes, the bias eliminated. One Cholesky factorisation, m^3
     / 3 operations, where the map of `solve_primal` takes nine times m^3 first: for some thousand
-    prototypes of which a few values of C are asked. A tiny ridge gives back what rounding takes
+    prototypes with a few values of C. A tiny ridge gives back what rounding takes
     from a smooth kernel.
     """
     A, B, mean, target_mean = centred(moments, None)
@@ -530,7 +530,7 @@ def leave_out_predictions(
 
 _ITERATIONS = 25  # that "auto" reckons with
 _MANY = 2000  # prototypes up to which it does not reckon: moments are a matter of seconds
-_GAIN = 2.0  # how many times fewer operations "auto" asks for: moments can be used again
+_GAIN = 2.0  # how many times fewer operations "auto" requires: moments can be used again
 
 
 def choose_primal(

@@ -190,7 +190,7 @@ def solve_reweighted(
     ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
         source = ArraySource(X, y.reshape(-1, 1), rows)
         moments = accumulate(kernel, source, Z, budget=budget, threads=threads)[0]
-        with warnings.catch_warnings(record=True) as caught:  # of these systems, the last tells
+        with warnings.catch_warnings(record=True) as caught:  # of these systems, the last counts
             warnings.simplefilter("always", NumericalWarning)
             coef, intercept = solve_primal(moments, map, C)
         repaired[:] = caught
@@ -291,7 +291,7 @@ def solve_reweighted_stream(
 
 
 ROUGH: dict[str, Any] = {"tol": 1e-2, "max_iter": 30, "warn": False}
-"""Of the fit that only says which rows are far off."""
+"""Of the fit that only finds outlying rows."""
 
 
 def lower_weights(

@@ -412,7 +412,7 @@ class FeaturePoint(FixedSizePoint):
 
 
 def _constant_error(test: Moments, n: int) -> FloatArray:
-    """Return the mean squares of the targets: the error of a model that says 0."""
+    """Return the mean squares of the targets: the error of a model that predicts 0."""
     if not test.weight > 0:
         return np.zeros(n)
     return np.full(n, float(np.mean(to_numpy(test.squares))) / test.weight)
@@ -460,7 +460,7 @@ class _HasPoints(Protocol):
 
 @dataclass(eq=False)
 class KeptPoints:
-    """A fixed-size objective that remembers the points it was asked for."""
+    """A fixed-size objective that keeps its last points."""
 
     objective: _HasPoints
     room: int
@@ -493,7 +493,7 @@ class SeparateObjective:
 
     @cached_property
     def points(self) -> KeptPoints:
-        """The moments at the kernel parameters that outputs have asked for."""
+        """The moments at the kernel parameters of all outputs so far."""
         return KeptPoints(self.objective, self.room)
 
     def losses(self, gamma: float | None, output: int, C: FloatArray) -> Losses:
@@ -565,7 +565,7 @@ class OutputObjective:
     output: int
 
     def at(self, gamma: float | None) -> OutputPoint:
-        """Return the losses at one kernel parameter, where they are asked for."""
+        """Return the losses at one kernel parameter, computed on demand."""
         return OutputPoint(self, gamma)
 
 

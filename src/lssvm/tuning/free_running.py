@@ -61,11 +61,8 @@ class Stretch:
     exog: FloatArray | None = None
 
 
-class Models(Protocol):
-    """Several models that predict side by side."""
-
-    def __call__(self, rows: FloatArray) -> FloatArray:
-        """Predict ``rows`` (m, p, d), those of each of the m models, and return (m, p)."""
+Models: TypeAlias = Callable[[FloatArray], FloatArray]
+"""m models: from rows (m, p, d), those of each of them, to predictions (m, p)."""
 
 
 @dataclass(frozen=True)

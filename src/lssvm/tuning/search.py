@@ -1,6 +1,6 @@
 """What all searches share: what is tuned and where, and how a run is recorded and continued.
 
-All evaluations go through a recorder: memory of what was asked, events, checkpoint, record. The
+All evaluations go through a recorder: memory of evaluations, events, checkpoint, record. The
 checkpoint is a file of JSON lines: one line of settings, then one line per batch of evaluations (a
 path of C at one kernel parameter). Numbers are written in Python's shortest exact form, so a
 replayed loss equals the computed one bit for bit. The file is rewritten to a temporary neighbour
@@ -394,7 +394,7 @@ class Recorder:
         self._weight: FloatArray = np.ones(0)
         self._position: dict[tuple[float | None, float], int] = {}
         self._best = -1
-        # None: the point was needed, but everything asked of it came from the checkpoint.
+        # None: the point was needed, but all its losses came from the checkpoint.
         self._points: dict[float | None, Point | None] = {}
         self._before = checkpoint.seconds if checkpoint is not None else 0.0
         self._start = time.perf_counter()

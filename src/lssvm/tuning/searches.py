@@ -763,7 +763,7 @@ class TunedParameters(KernelParameters, Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TunedSettings:
-    """What all recipes that tune C and gamma are asked for.
+    """Settings of all fits that tune C and gamma.
 
     Attributes
     ----------

@@ -156,7 +156,7 @@ class DualPosterior:
         if share is not None:  # 1 - r h, times C
             shares = share[single]
             left = (1.0 - shares) * system.C + shares * diagonal
-        left = np.where(left > 0, left, np.nan)  # nothing else says anything of the row
+        left = np.where(left > 0, left, np.nan)  # no other row determines this one
         residual[single] = beta[single] / left[:, None]  # [Cawley2004]
         spread[single] = 1.0 / system.C + np.maximum(1.0 - diagonal / system.C, 0.0) / left
         for rows in (rows for rows in folds if len(rows) > 1):
@@ -362,7 +362,7 @@ def left_out_scores(
     fold_of: IntArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """Return what a problem on features says of rows by models without their fold."""
+    """Return the predictions of a problem on features for rows, by models without their fold."""
     with small_problem(moments.size):
         system = primal_system(moments, None)
         L = _factor(system.A, C)

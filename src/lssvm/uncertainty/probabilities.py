@@ -7,9 +7,9 @@ classifier, from scores.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, isotonic_regression
@@ -46,12 +46,8 @@ def in_observations(weight: FloatArray) -> FloatArray:
     return weight * (observation_weight(len(weight), weight)[0] / float(weight.sum()))
 
 
-class Calibrator(Protocol):
-    """A monotone map from scores to probabilities."""
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities (n,) of the positive class for scores (n,)."""
-        ...
+Calibrator: TypeAlias = Callable[[FloatArray], FloatArray]
+"""A monotone map from scores (n,) to probabilities of the positive class (n,)."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: st
 
 
 def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
-    """Return the method of smaller cross-validated log loss; folds deal out the sorted scores.
+    """Return the method of smaller cross-validated log loss; folds take the sorted scores in turn.
 
     Rows of the same score share a fold, unless scores repeat by nature.
     """
@@ -211,7 +207,7 @@ def _fit_isotonic(
     total, hit = np.add.reduceat(mass, starts), np.add.reduceat(hits, starts)
     middle = np.add.reduceat(mass * knots, starts) / total
     prior = np.add.reduceat(mass * sigmoid(knots), starts) / total
-    # No step says 0 or 1, and a step of few rows is worth little.
+    # No step is 0 or 1, and a step of few rows is worth little.
     values = (hit + _PRIOR_ROWS * prior) / (total + _PRIOR_ROWS)
     smooth = np.asarray(isotonic_regression(values, weights=total).x)
     if not _few_values(len(knots), weight):
@@ -300,7 +296,7 @@ class Residuals:
         return float(low), float(high)
 
     def warn_of_few(self, what: str, instead: str, output: int) -> None:
-        """Warn that there are too few rows for what was asked for."""
+        """Warn that there are too few rows for the requested levels."""
         warnings.warn(
             f"{float(self.weight[output].sum()):.3g} rows (or groups of rows) are too few for "
             f"{what}, so they are infinite: give more rows, or {instead}.",
