@@ -259,12 +259,12 @@ class _Copier:
 
     def _staged(self, slot: int, name: str, array: FloatArray) -> Any:
         """Copy an array into pinned memory of its own, which later blocks use again."""
-        torch, held = self.engine.xp, self.buffers[slot].get(name)
-        if held is None or held.numel() < array.size:
+        torch, buffer = self.engine.xp, self.buffers[slot].get(name)
+        if buffer is None or buffer.numel() < array.size:
             kind = torch.from_numpy(np.empty(0, dtype=array.dtype)).dtype
-            held = torch.empty(array.size, dtype=kind, pin_memory=True)
-            self.buffers[slot][name] = held
-        staged = held[: array.size].reshape(array.shape)
+            buffer = torch.empty(array.size, dtype=kind, pin_memory=True)
+            self.buffers[slot][name] = buffer
+        staged = buffer[: array.size].reshape(array.shape)
         into = staged.numpy()
 
         def fill(part: slice) -> None:

@@ -569,7 +569,7 @@ class ScanRows:
 
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
-        work = partial(_loss_sums, held=self._held(held_out), loss=loss)
+        work = partial(_loss_sums, held_out=self._fold_models(held_out), loss=loss)
         return np.asarray(self.reduce(work, np.add))
 
     def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
@@ -578,7 +578,9 @@ class ScanRows:
         n = self.data.n_rows
         out, Y = np.empty((c, n, k)), np.zeros((n, k))
         fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
-        for at, *values in self.stream(partial(_held_outputs, held=self._held(held_out))):
+        for at, *values in self.stream(
+            partial(_held_outputs, held_out=self._fold_models(held_out))
+        ):
             out[:, at], Y[at], fold[at], label[at], weight[at] = values
         plain = bool(np.all(weight == 1.0))
         everything = Targets(Y, label, None, None if plain else weight)
@@ -598,7 +600,7 @@ class ScanRows:
         most = max(1, int(0.25 * self.budget // (8 * n * k)))
         return [np.sort(np.argsort(errors.mean(axis=1), kind="stable")[:most])]
 
-    def _held(self, held_out: FoldModels) -> _HeldOut:
+    def _fold_models(self, held_out: FoldModels) -> _HeldOut:
         factors = None if self.table is None else self.table.factors
         return _HeldOut(held_out, factors, self._share["threads"])
 
@@ -718,20 +720,20 @@ class _HeldOut:
         return Targets(rows.Y, rows.label, weight)
 
 
-def _loss_sums(rows: ScanRows, held: _HeldOut, loss: RowLoss) -> FloatArray:
-    models = held.of.models
+def _loss_sums(rows: ScanRows, held_out: _HeldOut, loss: RowLoss) -> FloatArray:
+    models = held_out.of.models
     sums = np.zeros((len(models[0].coef), len(models)))
 
     def use(v: int, part: Piece, outputs: FloatArray) -> FloatArray:
-        targets = held.targets(part)
+        targets = held_out.targets(part)
         return np.asarray(loss.rows(outputs, targets) @ targets.weight)
 
-    for v, values in held.run(rows, use):
+    for v, values in held_out.run(rows, use):
         sums[:, v] += values
     return sums
 
 
-def _held_outputs(rows: ScanRows, held: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
+def _held_outputs(rows: ScanRows, held_out: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
     def use(v: int, part: Piece, outputs: FloatArray) -> tuple[FloatArray, ...]:
         fold = np.full(len(part.cell), v)
         weight = np.ones(len(part.cell)) if part.weight is None else part.weight
@@ -739,7 +741,7 @@ def _held_outputs(rows: ScanRows, held: _HeldOut) -> Iterator[tuple[FloatArray, 
             weight = weight / rows.class_factors[part.label]
         return part.position, outputs, part.Y, fold, part.label, weight
 
-    return (values for _, values in held.run(rows, use))
+    return (values for _, values in held_out.run(rows, use))
 
 
 def _one_target(rows: ScanRows, work: Any, output: int) -> Any:
@@ -747,10 +749,10 @@ def _one_target(rows: ScanRows, work: Any, output: int) -> Any:
 
 
 def _holds(rows: ScanRows, keys: Any, seed: int) -> BoolArray:
-    held = np.zeros(len(keys), dtype=bool)
+    known = np.zeros(len(keys), dtype=bool)
     for piece in rows.pieces():
-        held |= np.isin(keys, hash_rows(piece.X, seed))
-    return held
+        known |= np.isin(keys, hash_rows(piece.X, seed))
+    return known
 
 
 def class_rows(
@@ -771,11 +773,11 @@ def class_rows(
     """
     table = task.table(task.counts(labels, weight) if counts is None else counts)
     full_weight = times(weight, table.row_factors(labels))
-    apart = by_class and task.per_class
+    per_class = by_class and task.per_class
     return Rows(
         X,
         table.looked_up(labels),
-        weight if apart else full_weight,
+        weight if per_class else full_weight,
         labels,
         loss_weight=full_weight,
         sample_weight=weight,

@@ -656,16 +656,16 @@ def content_holdout(
     keys = _keys(hashes, labels, targets, weight, groups is not None, seed)
     order, new = _ordered(keys, labels)
     n_distinct = int(new.sum())
-    held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
+    held_out = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
     if n_distinct < 2:
         raise _too_few(n_distinct, len(order), groups is not None)
-    if not 0 < held.sum() < n_distinct:
-        missing = "train" if held.any() else "test"
+    if not 0 < held_out.sum() < n_distinct:
+        missing = "train" if held_out.any() else "test"
         raise InvalidInputError(
             f"cv={share!r} of {n_distinct} distinct rows leaves none to {missing} on: give a share "
             "nearer to one half, or more rows."
         )
-    return Folds([np.flatnonzero(_spread(held, order, new, labels))])
+    return Folds([np.flatnonzero(_spread(held_out, order, new, labels))])
 
 
 def _keys(

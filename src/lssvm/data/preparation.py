@@ -439,8 +439,8 @@ def _as_trained(
         return RawColumn(column.name, "number", column.values)
     if kind == "category" and column.kind in ("number", "boolean"):
         named = column.as_category()
-        met = isinstance(encoding, LevelEncoding) and np.any(encoding.positions(named) >= 0)
-        if trained.kind == "text" or met:
+        known = isinstance(encoding, LevelEncoding) and np.any(encoding.positions(named) >= 0)
+        if trained.kind == "text" or known:
             return named
     if kind == "boolean" and column.kind == "number":
         observed = column.values[~np.isnan(column.values)]
@@ -631,8 +631,8 @@ def learn(
     encoded: dict[int, FloatArray] = {}
     if many:
         targets = read_targets(y, n, settings.target, w > 0)
-        sure = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
-        kept = [table.columns[j] for j in sure or many]
+        certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
+        kept = [table.columns[j] for j in certain or many]
         fold = _folds(kept, w, y, targets, groups, settings)
         if not targets.suffixes:
             why = "it has many levels, and y has one class only to encode them by"

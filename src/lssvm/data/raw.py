@@ -302,19 +302,19 @@ def rechunk(blocks: Iterable[RawBlock], rows: int = CHUNK) -> Iterator[RawBlock]
     >>> [(len(block), block.start) for block in rechunk(parts, 5)]
     [(5, 0), (2, 5)]
     """
-    held: list[RawBlock] = []
+    waiting: list[RawBlock] = []
     count = 0
     for block in blocks:
         begin = 0
         while len(block) - begin >= rows - count:
             stop = begin + rows - count
-            yield RawBlock.join([*held, block.cut(begin, stop)])
-            held, count, begin = [], 0, stop
+            yield RawBlock.join([*waiting, block.cut(begin, stop)])
+            waiting, count, begin = [], 0, stop
         if begin < len(block):
-            held.append(block.cut(begin, len(block)))
-            count += len(held[-1])
-    if held:
-        yield RawBlock.join(held)
+            waiting.append(block.cut(begin, len(block)))
+            count += len(waiting[-1])
+    if waiting:
+        yield RawBlock.join(waiting)
 
 
 @dataclass(frozen=True)

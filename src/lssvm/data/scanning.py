@@ -310,12 +310,12 @@ class SplitReader(Reader):
 
     def _in_part(self, positions: IntArray) -> BoolArray:
         limit = np.uint64(int(self.share * 2.0**53) << 11)
-        held: BoolArray = (
+        held_out: BoolArray = (
             hash_positions(positions, self.seed + _SALT) < limit
             if self.rows is None
             else self.rows[positions]
         )
-        return held if self.held_out else ~held
+        return held_out if self.held_out else ~held_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -674,8 +674,8 @@ class Scan:
         """
         self.reader.check_split()
         rest, held_out = (
-            replace(self, reader=SplitReader(self.reader, float(share), seed, held, rows))
-            for held in (False, True)
+            replace(self, reader=SplitReader(self.reader, float(share), seed, is_held_out, rows))
+            for is_held_out in (False, True)
         )
         return rest, held_out
 

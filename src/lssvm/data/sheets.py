@@ -142,9 +142,9 @@ def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
     needed, otherwise = f"{file} is read with python-calamine", ", or save the sheet as CSV"
     calamine = library("python_calamine", needed, "[files]", otherwise)
     try:
-        book = calamine.CalamineWorkbook.from_path(file)
-        title = book.sheet_names[0]
-        rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
+        workbook = calamine.CalamineWorkbook.from_path(file)
+        title = workbook.sheet_names[0]
+        rows = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
     except (calamine.CalamineError, OSError, IndexError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InvalidInputError(
@@ -161,7 +161,9 @@ def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
     while body and all(value is None for value in body[-1]):
         body.pop()
     description = (
-        f"the sheet {title!r} of {len(book.sheet_names)}" if len(book.sheet_names) > 1 else ""
+        f"the sheet {title!r} of {len(workbook.sheet_names)}"
+        if len(workbook.sheet_names) > 1
+        else ""
     )
     return tuple(names), tuple([row[j] for row in body] for j in used), head + 2, description
 

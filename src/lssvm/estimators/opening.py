@@ -238,7 +238,7 @@ def validated(estimator: Estimator, X: Any, y: Any = "no_validation", **options:
     -------
     X, or X and y
     """
-    alone = isinstance(y, str) and y == "no_validation"
+    without_targets = isinstance(y, str) and y == "no_validation"
     try:
         checked = validate_data(estimator, X, y, **options)
     except ValueError as error:
@@ -252,7 +252,7 @@ def validated(estimator: Estimator, X: Any, y: Any = "no_validation", **options:
             ) from error
         raise
     change = "bring its columns to one scale (sklearn.preprocessing.StandardScaler)"
-    check_magnitude(checked if alone else checked[0], "X", change, small=alone)
+    check_magnitude(checked if without_targets else checked[0], "X", change, small=without_targets)
     return checked
 
 

@@ -46,7 +46,7 @@ from lssvm.fitting.fixed_solution import (
     choose_pcg,
     draw_sample,
     fit_on_prototypes,
-    held_outputs,
+    held_out_outputs,
     moments_to_reduce,
     problems,
     prototype_basis,
@@ -328,7 +328,7 @@ def _finished(
             models = point.fold_models(float(one.C[0]))
         if point is not None and models is not None:
             folds = rows.sample.tested(point.objective.folds)
-            outputs = partial(held_outputs, rows, folds, one.kernel, Z, models)
+            outputs = partial(held_out_outputs, rows, folds, one.kernel, Z, models)
         calibration = remember(rows, settings.seed, table, folds, outputs)
     fit = fit.solved(intercept=one.intercept + problem.centre)
     return with_thresholds(replace(fit, state=state, calibration=calibration), settings.threshold)
@@ -752,7 +752,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> FixedFit:
     if settings.calibrates:
         table = None if problem.by_class is None else rows.sample.table(problem.by_class)
         searched = [result.gamma for result in results]
-        held_out = partial(_held, problem, shared, groups, searched, C)
+        held_out = partial(_held_out_outputs, problem, shared, groups, searched, C)
         calibration = remember(
             rows, settings.seed, table, rows.sample.tested(shared.objective.folds), held_out
         )
@@ -812,7 +812,7 @@ def _snapped(result: TuningResult) -> TuningResult:
     return replace(result, gamma=snap_gamma(result.gamma), cv_results=table)
 
 
-def _held(
+def _held_out_outputs(
     problem: FixedProblem,
     shared: SeparateObjective,
     groups: list[IntArray],
@@ -836,5 +836,5 @@ def _held(
             coef, b = zip(*fold, strict=True)
             models.append((np.concatenate(coef, axis=1), np.concatenate(b)))
         folds = rows.sample.tested(objective.folds)
-        held_out[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
+        held_out[:, columns] = held_out_outputs(rows, folds, point.kernel, point.Z, models, numbers)
     return held_out

@@ -464,7 +464,7 @@ def remember(
     return FixedCalibrationData(replace(sample, X=None if classes else sample.X, held_out=held_out))
 
 
-def held_outputs(
+def held_out_outputs(
     rows: Training,
     folds: Folds,
     kernel: Kernel,

@@ -175,9 +175,9 @@ class GreedySettings:
                 "none to judge by: give more rows, or None."
             )
         if groups is None:
-            held = np.zeros(n, dtype=bool)
-            held[rng.permutation(n)[:many]] = True
-            return held
+            held_out = np.zeros(n, dtype=bool)
+            held_out[rng.permutation(n)[:many]] = True
+            return held_out
         sizes = np.bincount(groups)
         if len(sizes) < 2:
             raise InvalidInputError(
@@ -584,8 +584,8 @@ class _Run:
         """Return how many functions the run had when it would have stopped there."""
         size, many = len(self.path.support), stop.max_support
         if stop.criterion == "fsals":  # eq. (31) of [Jiao2007]
-            met = np.append(np.max(np.abs(self.y)), self.path.error) <= stop.epsilon
-            size = int(np.argmax(met)) if met.any() else size
+            reached = np.append(np.max(np.abs(self.y)), self.path.error) <= stop.epsilon
+            size = int(np.argmax(reached)) if reached.any() else size
         return size if many is None else min(size, many)
 
     def beginnings(

@@ -161,8 +161,8 @@ class _Rounds:
         if name not in DISTANCE:
             return 1.0 / max(float(variances(Z, None).sum()), 1e-300)
         some = Z[:300]
-        apart = distances(some, some, DISTANCE[name])[np.triu_indices(len(some), 1)]
-        middle = float(np.median(apart))
+        pairwise = distances(some, some, DISTANCE[name])[np.triu_indices(len(some), 1)]
+        middle = float(np.median(pairwise))
         return 1.0 / middle if middle > 0 else 1.0
 
     def _next(self, chosen: IntArray, metric: Metric, model: _Model) -> Metric:

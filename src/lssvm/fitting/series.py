@@ -755,15 +755,15 @@ class SeriesFit:
 
     def score(self, pairs: Sequence[tuple[Series, Series]]) -> float:
         """Return R^2 of free runs of ``horizon`` steps through what follows some series."""
-        errors, truth = [], []
+        errors, targets = [], []
         for past, later in pairs:
             for start in range(0, len(later), self.horizon):
                 piece = later.at(slice(start, start + self.horizon))
                 before = later.at(slice(0, start)).after(past)
                 run = self.run([before], [piece.inputs], len(piece))
                 errors.append(self.levels(run, [before])[0] - piece.values)
-                truth.append(piece.values)
-        values = np.concatenate(truth)
+                targets.append(piece.values)
+        values = np.concatenate(targets)
         lost = float((np.concatenate(errors) ** 2).sum())
         spread = float(((values - values.mean()) ** 2).sum())
         if spread == 0.0:
@@ -979,9 +979,9 @@ class FreeRun:
 def calibrate(models: Models, plan: Plan, n_paths: int, seed: int) -> Calibration:
     """Compare simulated spread and true errors on the stretches that are held out."""
     stretches, sums = plan.stretches(), plan.layout.differencing
-    truth = np.stack([s.truth for s in stretches])
+    targets = np.stack([s.targets for s in stretches])
     places = [place for place, _ in plan.places()]
-    errors = (truth - models(np.stack([plan.rows[place] for place in places]))).ravel()
+    errors = (targets - models(np.stack([plan.rows[place] for place in places]))).ravel()
     index, first = np.unique(
         np.concatenate([np.arange(place.start, place.stop) for place in places]), return_index=True
     )
@@ -991,5 +991,5 @@ def calibrate(models: Models, plan: Plan, n_paths: int, seed: int) -> Calibratio
     noise = residuals.noise([seed, 0], [s.left_out for s in stretches])
     scale = run.spread(models, noise, n_paths, sums)
     mean = scale.mean(axis=0)
-    ratios = np.abs(level_errors(run.values - truth, sums)) / np.sqrt(scale * mean)
+    ratios = np.abs(level_errors(run.values - targets, sums)) / np.sqrt(scale * mean)
     return Calibration(residuals, mean, ratios)

@@ -364,13 +364,13 @@ def _local_scale(
 
 
 def held_out_r2(
-    truth: FloatArray, predicted: FloatArray, weight: FloatArray, labels: IntArray | None = None
+    targets: FloatArray, predicted: FloatArray, weight: FloatArray, labels: IntArray | None = None
 ) -> float:
     r"""Estimate R2 on new rows from held-out predictions, without the bias of a ratio of few rows.
 
     Parameters
     ----------
-    truth, predicted : arrays of shape (n, k)
+    targets, predicted : arrays of shape (n, k)
         Targets, and predictions by models that had not seen them; the mean over k is returned.
     weight : array of shape (n,)
         Larger than 0.
@@ -409,7 +409,9 @@ def held_out_r2(
     >>> round(held_out_r2(y, others, np.ones(4)), 12)
     -0.333333333333
     """
-    groups = np.arange(len(truth)) if labels is None else np.unique(labels, return_inverse=True)[1]
+    groups = (
+        np.arange(len(targets)) if labels is None else np.unique(labels, return_inverse=True)[1]
+    )
     n_groups = int(groups.max()) + 1
 
     def by_group(values: FloatArray) -> FloatArray:
@@ -417,11 +419,11 @@ def held_out_r2(
         np.add.at(total, groups, weight[:, None] * values)
         return total
 
-    deviation = truth - np.average(truth, axis=0, weights=weight)
-    a, b = by_group((truth - predicted) ** 2), by_group(deviation**2)
-    W = by_group(np.ones((len(truth), 1)))
+    deviation = targets - np.average(targets, axis=0, weights=weight)
+    a, b = by_group((targets - predicted) ** 2), by_group(deviation**2)
+    W = by_group(np.ones((len(targets), 1)))
     if n_groups < 2 or not np.all(b.sum(axis=0) > 0.0) or not np.all(a.sum(axis=0) > 0.0):
-        return float(r2_score(truth, predicted, sample_weight=weight))
+        return float(r2_score(targets, predicted, sample_weight=weight))
     within = b - by_group(deviation) ** 2 / W
     pairs = W.sum() * b.sum(axis=0) - (W * within).sum(axis=0)
     variance = pairs / (W.sum() ** 2 - (W**2).sum())

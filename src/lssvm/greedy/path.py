@@ -170,11 +170,11 @@ class Trace:
     status: str = "exhausted"
     fitted: FloatArray | None = None  # (n,), after the last step
 
-    def record(self, error: float, held: FloatArray, weight: FloatArray) -> None:
+    def record(self, error: float, held_out: FloatArray, weight: FloatArray) -> None:
         """Record the largest error after a step, and the mean square of the held-out ones."""
         self.error.append(float(error))
-        if len(held):
-            self.held_out.append(float(np.average(held**2, weights=weight)))
+        if len(held_out):
+            self.held_out.append(float(np.average(held_out**2, weights=weight)))
 
     def stops(self, settings: Greedy, error: float, left: bool) -> bool:
         """Say whether to stop, and keep why; ``left``: whether there are rows to choose from."""
@@ -317,7 +317,7 @@ class Search:
     on_event: OnEvent | None = None
 
     @property
-    def held(self) -> IntArray:
+    def held_out(self) -> IntArray:
         """Rows that are held out."""
         return np.flatnonzero(~self.usable)
 

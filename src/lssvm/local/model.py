@@ -217,17 +217,17 @@ class LocalModel:
         """
         return self._changed(lambda one: self._with(one, new, engine))
 
-    def forget(self, gone: Rows, *, engine: LeafEngine = ONE_THREAD) -> LocalModel:
+    def forget(self, removed: Rows, *, engine: LeafEngine = ONE_THREAD) -> LocalModel:
         """Return the model without some of its rows (found by inputs and targets).
 
         Parameters
         ----------
-        gone : Rows
+        removed : Rows
             Mapped, as the model's own are.
         engine : LeafEngine, optional
             Where it is computed; by default on one thread.
         """
-        return self._changed(lambda one: self._without(one, gone, engine))
+        return self._changed(lambda one: self._without(one, removed, engine))
 
     def _changed(self, change: Callable[[Partition], Partition]) -> LocalModel:
         return replace(self, partitions=tuple(change(one) for one in self.partitions))
@@ -282,7 +282,7 @@ class LocalModel:
             tree.n_leaves + below.n_leaves - 1,
         ), leaves + new[1:]
 
-    def _without(self, partition: Partition, gone: Rows, engine: LeafEngine) -> Partition:
+    def _without(self, partition: Partition, removed: Rows, engine: LeafEngine) -> Partition:
         """Take the weight of rows away; an emptied leaf becomes one with its neighbour."""
         kept: dict[int, _KeptRows] = {}
 
@@ -292,9 +292,9 @@ class LocalModel:
             return kept[leaf].take(row)
 
         changed: set[int] = set()
-        for i, first in enumerate(partition.tree.route(gone.X).tolist()):
+        for i, first in enumerate(partition.tree.route(removed.X).tolist()):
             # Rows that are kept in single precision may be on the other side of a threshold.
-            row = gone.take(np.array([i], dtype=np.intp))
+            row = removed.take(np.array([i], dtype=np.intp))
             others = (p for p in range(len(partition.leaves)) if p != first)
             leaf = next((p for p in itertools.chain([first], others) if taken(p, row)), None)
             if leaf is None:
@@ -748,8 +748,8 @@ def _split(
     leaves = -(-n // max(leaf_size, 1))
     if leaves < 2:
         return None
-    looked = rows if n <= _LOOKED_AT else rows[:: -(-n // _LOOKED_AT)]
-    spread = X[looked] - X[looked].mean(axis=0)
+    sample = rows if n <= _LOOKED_AT else rows[:: -(-n // _LOOKED_AT)]
+    spread = X[sample] - X[sample].mean(axis=0)
     values, vectors = np.linalg.eigh(spread.T @ spread)
     root = np.sqrt(np.maximum(values, 0.0))
     main = vectors[:, ::-1].T

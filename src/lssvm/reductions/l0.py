@@ -413,9 +413,9 @@ def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> I
     step, value = 0, C.astype(np.float64)
     while np.count_nonzero(alive) > 1:
         D = np.linalg.norm(beta, axis=1)
-        gone = np.flatnonzero(alive & ~(D > _THRESHOLD * D.max()))
-        left.extend(active[gone[np.argsort(D[gone], kind="stable")]].tolist())
-        alive[gone] = False
+        dropped = np.flatnonzero(alive & ~(D > _THRESHOLD * D.max()))
+        left.extend(active[dropped[np.argsort(D[dropped], kind="stable")]].tolist())
+        alive[dropped] = False
         if np.count_nonzero(alive) < _COMPACT * len(alive):
             index = np.flatnonzero(alive)
             active, alive, D = active[index], alive[index], D[index]

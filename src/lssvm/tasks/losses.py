@@ -140,7 +140,7 @@ class Answering(Protocol):
     def scores(self, raw: Any) -> Any:
         """Return decision values from outputs (t, k)."""
 
-    def truth_of(self, targets: Targets) -> Any:
+    def original_targets(self, targets: Targets) -> Any:
         """Return the targets as the caller gave them."""
 
 
@@ -162,7 +162,7 @@ class ScorerLoss:
     def __call__(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the losses (c,)."""
         losses = np.empty(len(outputs))
-        y = self.task.truth_of(targets)
+        y = self.task.original_targets(targets)
         X = np.arange(len(targets.Y))[:, None] if targets.X is None else targets.X
         extra = {} if targets.sample_weight is None else {"sample_weight": targets.sample_weight}
         for i, raw in enumerate(outputs):

@@ -93,7 +93,7 @@ class Numbers:
         """Return what a scorer may need besides predictions: the outputs."""
         return raw
 
-    def truth_of(self, targets: Targets) -> FloatArray:
+    def original_targets(self, targets: Targets) -> FloatArray:
         """Return targets as scorers take them."""
         return np.asarray(targets.Y[:, 0] if self.n_outputs == 1 else targets.Y)
 
@@ -121,8 +121,8 @@ class _Centred:
     def scores(self, raw: FloatArray) -> FloatArray:
         return raw + self.centre
 
-    def truth_of(self, targets: Targets) -> FloatArray:
-        return self.task.truth_of(replace(targets, Y=targets.Y + self.centre))
+    def original_targets(self, targets: Targets) -> FloatArray:
+        return self.task.original_targets(replace(targets, Y=targets.Y + self.centre))
 
 
 _CHUNK = 65_536  # rows looked at at a time
@@ -317,7 +317,7 @@ class Classes:
             return None
         return words, np.zeros(words.shape[1])
 
-    def truth_of(self, targets: Targets) -> AnyArray:
+    def original_targets(self, targets: Targets) -> AnyArray:
         """Return the labels of rows as scorers take them."""
         return np.asarray(self.classes[targets.labels])
 

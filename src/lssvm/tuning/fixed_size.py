@@ -533,8 +533,8 @@ class SeparateObjective:
         losses = squares
         if self.by_error:
             flat = [_problem_by_problem(model) for model in models]
-            held = FoldModels(point.kernel, point.Z, flat, self.objective.folds)
-            sums = point.rows.sums(held, BinaryErrors(tuple(group.tolist())))
+            held_out = FoldModels(point.kernel, point.Z, flat, self.objective.folds)
+            sums = point.rows.sums(held_out, BinaryErrors(tuple(group.tolist())))
             wrong = np.moveaxis(sums.reshape(len(C), len(group), -1), 2, 1)
             right = 1.0 - wrong / np.where(mass > 0, mass, 1.0)[:, None]
             losses = -np.round(right, 9)
