@@ -59,7 +59,7 @@ from lssvm.solvers.pcg import (
     preconditioner_rows,
     solve_pcg,
 )
-from lssvm.solvers.primal import Bias, choose_primal, solve_primal
+from lssvm.solvers.primal import Bias, choose_primal, number_folds, solve_primal
 from lssvm.tasks import Classes, ClassTable, SquaredError, Task
 from lssvm.tasks.losses import best_threshold
 from lssvm.tuning.fixed_size import FixedSizeObjective
@@ -601,8 +601,7 @@ class FixedCalibrationData:
             outputs = fit.mapped_outputs(sample.X[new], host)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
         folds, leaving = sample.folds(weight)
-        fold_of = np.empty(len(Y), dtype=np.intp)
-        fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+        fold_of = number_folds(folds, len(Y))
         assert state.map is not None
         map = state.map
         features = host.outputs(

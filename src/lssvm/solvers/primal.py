@@ -517,15 +517,32 @@ def leave_out_predictions(
         hat[:, part] = (np.square(P) @ d).T + 1.0 / moments.weight
 
     run_blocks(fill, slices(n, _BLOCK), threads)
-    s = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    return without_fold(fitted, hat, Y, number_folds(folds, n), weight)[0]
+
+
+def number_folds(folds: Sequence[IntArray], n: int) -> IntArray:
+    """Return the number of the fold of each of n rows, all of which are in one."""
     fold_of = np.empty(n, dtype=np.intp)
     fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+    return fold_of
+
+
+def without_fold(
+    fitted: FloatArray, hat: FloatArray, Y: FloatArray, fold_of: IntArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return predictions (..., n, k) by models without the fold of a row, and 1 - mass hat.
+
+    ``fitted`` (..., n, k) are the outputs of the model of all rows, ``hat`` (..., n) the diagonal
+    of its hat matrix for rows of weight one.
+    """
+    n, k = Y.shape
+    s = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     mass = np.bincount(fold_of, s)  # weight of each fold
     sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
     mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
-    left = 1.0 - mass[fold_of] * hat  # (c, n)
+    left = 1.0 - mass[fold_of] * hat
     left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
-    return np.asarray(mean - (mean - fitted) / left[:, :, None])  # [Cawley2004]
+    return np.asarray(mean - (mean - fitted) / left[..., None]), left  # [Cawley2004]
 
 
 _ITERATIONS = 25  # that "auto" reckons with
