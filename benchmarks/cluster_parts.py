@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster
 from benchmarks.cluster import sent
 from benchmarks.gpu_tables import smooth
 from lssvm._core.blocks import one_blas_thread
-from lssvm.local import ClusterLeaves, HostLeaves, LeafTask, Rows, Setting
+from lssvm.local import ClusterLeaves, LeafEngine, LeafTask, Rows, Setting
 
 TRIES = 3
 RESULTS = Path(__file__).parent / "results"
@@ -125,7 +125,7 @@ def main() -> None:
     tasks = make_tasks(options.parts, options.size)
     begin = time.perf_counter()
     with one_blas_thread():
-        expected = HostLeaves(1).fit(tasks, tries=TRIES)
+        expected = LeafEngine(1).fit(tasks, tries=TRIES)
     alone = time.perf_counter() - begin
     results["cases"] = []
     for workers in options.workers:

@@ -32,8 +32,7 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
-from lssvm._core.arrays import get_namespace, to_numpy
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, get_namespace, to_numpy
 from lssvm.backends import device as device_rows
 from lssvm.backends.device import DeviceBlocks, accumulate_on_device, block_size
 from lssvm.backends.rows import Rows

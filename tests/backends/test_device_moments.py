@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from lssvm._core.arrays import device, get_namespace
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, device, get_namespace
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.backends import device as device_rows
 from lssvm.backends.device import DeviceBlocks, accumulate_on_device

@@ -3,8 +3,15 @@ import sys
 import numpy as np
 import pytest
 
-from lssvm._core.arrays import get_namespace, to_numpy
-from lssvm._core.device import Device, Halving, find_device, is_foreign, out_of_memory
+from lssvm._core.arrays import (
+    Device,
+    Halving,
+    find_device,
+    get_namespace,
+    is_foreign,
+    out_of_memory,
+    to_numpy,
+)
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, MissingDependencyError
 
 X = np.arange(6.0).reshape(3, 2)

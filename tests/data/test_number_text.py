@@ -2,7 +2,13 @@
 
 import pytest
 
-from lssvm.data.number_text import Judged, NumberStyle, judge, preferred_decimal, styles
+from lssvm.data.number_text import (
+    NumberReading,
+    NumberStyle,
+    preferred_decimal,
+    recognise_numbers,
+    styles,
+)
 
 pa = pytest.importorskip("pyarrow")
 
@@ -29,19 +35,19 @@ def test_the_decimal_sign_of_a_file(columns, delimiter, sign):
 
 
 @pytest.mark.parametrize(
-    ("texts", "judged"),
+    ("texts", "reading"),
     [
-        (NUMBERS, Judged(NumberStyle(","))),
-        ([*NUMBERS, "none"], Judged(None, word="none", row=12, count=1)),
-        ([*NUMBERS, "9 or 10"], Judged(None, word="9 or 10", row=12, count=1)),
-        ([*NUMBERS[:9], "none"], Judged(None)),  # too few numbers
-        ([*NUMBERS, *(["none"] * 3)], Judged(None)),  # too many rows with the word
-        ([*NUMBERS * 9, "a", "b", "c"], Judged(None, word="a", row=108, count=3)),
-        ([*NUMBERS * 9, "a", "b", "c", "d"], Judged(None)),  # too many words
-        (["cook", "smith"], Judged(None)),
-        (["007", "cook"], Judged(None, coded=True)),
-        (["12 €", "3 %"], Judged(NumberStyle(), signs=("currency", "percent"))),
+        (NUMBERS, NumberReading(NumberStyle(","))),
+        ([*NUMBERS, "none"], NumberReading(None, word="none", row=12, count=1)),
+        ([*NUMBERS, "9 or 10"], NumberReading(None, word="9 or 10", row=12, count=1)),
+        ([*NUMBERS[:9], "none"], NumberReading(None)),  # too few numbers
+        ([*NUMBERS, *(["none"] * 3)], NumberReading(None)),  # too many rows with the word
+        ([*NUMBERS * 9, "a", "b", "c"], NumberReading(None, word="a", row=108, count=3)),
+        ([*NUMBERS * 9, "a", "b", "c", "d"], NumberReading(None)),  # too many words
+        (["cook", "smith"], NumberReading(None)),
+        (["007", "cook"], NumberReading(None, coded=True)),
+        (["12 €", "3 %"], NumberReading(NumberStyle(), signs=("currency", "percent"))),
     ],
 )
-def test_numbers_words_and_codes(texts, judged):
-    assert judge(pa.array(texts), styles(None, None, ".")) == judged
+def test_numbers_words_and_codes(texts, reading):
+    assert recognise_numbers(pa.array(texts), styles(None, None, ".")) == reading

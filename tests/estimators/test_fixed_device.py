@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, load, save, scan
-from lssvm._core.arrays import get_namespace
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, get_namespace
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.backends import device as device_rows
 from lssvm.data.folds import hash_rows, smallest_hashes

@@ -13,7 +13,7 @@ from lssvm import LSSVC, LSSVR, load, save
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
-from lssvm.fitting.problem import Problem
+from lssvm.fitting.table_record import Problem
 from lssvm.kernels import MetricKernel
 
 rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 
 from lssvm import LSSVMRegressor
 from lssvm.estimators import table_fit
-from lssvm.local import ClusterLeaves, HostLeaves, LeafTask, Rows, Setting
+from lssvm.local import ClusterLeaves, LeafEngine, LeafTask, Rows, Setting
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -31,14 +31,14 @@ def test_parts_of_a_cluster_are_those_of_the_host(client):
     seen = []
     got = ClusterLeaves(1, client).fit(todo, tries=4, finished=lambda i, leaf: seen.append(i))
     assert seen == list(range(6))
-    for mine, theirs in zip(got, HostLeaves().fit(todo, tries=4), strict=True):
+    for mine, theirs in zip(got, LeafEngine().fit(todo, tries=4), strict=True):
         assert mine.setting == theirs.setting
         np.testing.assert_allclose(mine.fit.coef, theirs.fit.coef, rtol=1e-8, atol=1e-10)
 
 
 def test_a_killed_worker_changes_nothing(client_of_processes):
     todo = tasks(12, 300)
-    expected = HostLeaves().fit(todo, tries=4)
+    expected = LeafEngine().fit(todo, tries=4)
     pids = list(client_of_processes.run(os.getpid).values())
 
     def kill(number, leaf):

@@ -78,7 +78,7 @@ class TestCheckpoint:
 
         file, whole = tmp_path / "search.jsonl", LSSVR("cv", gamma="cv", cv=4, search=GRID)
         search = replace(GRID, checkpoint=file)
-        rows = Rows(X, y[:, None], given=(X, y))
+        rows = Rows(X, y[:, None], caller_data=(X, y))
         with pytest.raises(KeyboardInterrupt):
             fit_dual(rows, Numbers(1), settings(search=search), Listener(stop))
         points = []

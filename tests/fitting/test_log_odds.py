@@ -26,9 +26,7 @@ def two_normals(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def losses_of(model) -> set[str]:
     return {
-        leaf.setting.loss
-        for member in model.record_.local_members
-        for leaf in member.local.leaves
+        leaf.setting.loss for member in model.record_.local_members for leaf in member.local.leaves
     }
 
 

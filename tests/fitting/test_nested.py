@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lssvm.fitting import Configuration, Problem, TableSettings
-from lssvm.fitting.problem import subset
 from lssvm.fitting.screening import median_of, nested_outputs, of_equal_size, tune, tuned_outside
+from lssvm.fitting.table_record import subset
 from lssvm.fitting.table_work import Clock, Work
 from lssvm.kernels.radial import distances
 from lssvm.local import fit_leaf

@@ -30,7 +30,7 @@ from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
 from lssvm.kernels.radial import KERNEL_OF
 from lssvm.kernels.warp import Warp
-from lssvm.local import HostLeaves, Rows, Setting, fit_leaf, grow_tree
+from lssvm.local import LeafEngine, Rows, Setting, fit_leaf, grow_tree
 
 
 def quiet(event):
@@ -128,7 +128,7 @@ def test_every_ingredient_off_is_the_exact_model(n):
 def test_same_seed_same_model_whatever_the_number_of_threads():
     train, outputs = problem(2600), []
     for threads in (1, 2):
-        ask = TableSettings(**{**LARGE.__dict__, "engine": HostLeaves(threads), "rounds": 1})
+        ask = TableSettings(**{**LARGE.__dict__, "engine": LeafEngine(threads), "rounds": 1})
         with one_blas_thread():  # as the estimators have it
             outputs.append(fit_table(train, ask, Clock(), quiet).outputs(train.inputs))
     np.testing.assert_array_equal(*outputs)
@@ -221,7 +221,7 @@ def test_an_interrupt_at_every_stage_leaves_a_valid_model_or_none(size):
 @pytest.mark.parametrize("size", QUICK)
 def test_who_listens_may_stop_at_every_step(size, threads):
     p, ask = QUICK[size]
-    ask = replace(ask, engine=HostLeaves(threads))
+    ask = replace(ask, engine=LeafEngine(threads))
     events = []
     whole = fit_table(p, ask, Clock(), events.append)
     assert not whole.state.interrupted and events[-1]["stage"] == "done"
@@ -363,11 +363,11 @@ def test_a_time_limit_shortens_the_doubling():
 
 
 def test_an_engine_that_is_faster_may_spend_more():
-    class Fast(HostLeaves):
+    class Fast(LeafEngine):
         speed = 1e4
 
     slow, fast = (
-        leaf_size(True, gain=5.0, largest=1300, engine=e)[0] for e in (HostLeaves(), Fast())
+        leaf_size(True, gain=5.0, largest=1300, engine=e)[0] for e in (LeafEngine(), Fast())
     )
     assert slow < fast
 

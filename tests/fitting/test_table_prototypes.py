@@ -24,7 +24,7 @@ from lssvm.fitting.table_work import Candidate, Work
 from lssvm.kernels import RBF, Laplacian, Polynomial
 from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import HostLeaves, LocalModel, Rows
+from lssvm.local import LeafEngine, LocalModel, Rows
 from lssvm.solvers.moments import Moments, accumulate
 from lssvm.solvers.primal import solve_on_prototypes
 
@@ -241,7 +241,7 @@ def test_there_are_none_where_time_is_short() -> None:
 
 
 def test_there_are_none_on_an_engine_of_larger_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HostLeaves, "speed", property(lambda self: 20.0))
+    monkeypatch.setattr(LeafEngine, "speed", property(lambda self: 20.0))
     model = LSSVMRegressor(leaf_size=500, kernel="laplacian", scaling="standardised", n_jobs=1)
     model.fit(*additive(4400, 0))
     assert "prototypes" not in model.configurations_["stage"]

@@ -152,11 +152,11 @@ def test_the_outer_product_is_that_of_both_sides():
     scale = Metric(np.array([2.0, 0.5, 1.0, 3.0]))
     for metric in (IDENTITY, scale):
         factor = 1.0 if metric.map is None else np.outer(metric.map, metric.map)
-        M = mean_outer_product(kernel, Z, Z, coef, metric=metric, weight=weight, own=own)
+        M = mean_outer_product(kernel, Z, Z, coef, metric=metric, weight=weight, rows_in_Z=own)
         np.testing.assert_allclose(M, expected * factor, atol=1e-12)
-    G = gradient_rows(kernel, Z, Z, coef, metric=IDENTITY, weight=weight, own=own)
+    G = gradient_rows(kernel, Z, Z, coef, metric=IDENTITY, weight=weight, rows_in_Z=own)
     np.testing.assert_allclose(G.T @ G, weight.sum() * expected, atol=1e-11)
-    slopes = squared_slopes(kernel, Z, Z, coef, metric=scale, weight=weight, own=own)
+    slopes = squared_slopes(kernel, Z, Z, coef, metric=scale, weight=weight, rows_in_Z=own)
     np.testing.assert_allclose(slopes.at * scale.map, Z)
     for found, side in zip((slopes.right, slopes.left), sides, strict=True):
         np.testing.assert_allclose(found, ((side * scale.map) ** 2).sum(axis=1), atol=1e-12)
@@ -167,7 +167,7 @@ def test_without_ties_a_row_has_no_slope_of_its_own():
     """Derivatives of these kernels at a row itself are zero: leaving it out changes nothing."""
     assert Steps.among(X) is None
     coef = rng.normal(size=(30, 2))
-    with_own = mean_outer_product(RBF(0.3), X, X, coef, own=np.arange(30))
+    with_own = mean_outer_product(RBF(0.3), X, X, coef, rows_in_Z=np.arange(30))
     np.testing.assert_allclose(with_own, mean_outer_product(RBF(0.3), X, X, coef), atol=1e-14)
 
 

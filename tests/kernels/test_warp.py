@@ -109,7 +109,9 @@ def test_a_second_warp_is_that_of_the_inputs():
     knots = np.array([[-1.0, 0.0, 1.0]] * 2)
     metric = Metric(None, Warp(knots, np.array([[0.0, 3.0, 4.0], [0.0, 1.0, 2.0]])))
     Z, own = metric.apply(rows), np.arange(150)
-    slopes = squared_slopes(Laplacian(0.5), Z, Z, coef, metric=metric, weight=np.ones(150), own=own)
+    slopes = squared_slopes(
+        Laplacian(0.5), Z, Z, coef, metric=metric, weight=np.ones(150), rows_in_Z=own
+    )
     np.testing.assert_allclose(slopes.at, rows, atol=1e-12)
     step = 1e-7
     for j, move in enumerate(step * np.eye(2)):

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from lssvm import LSSVMClassifier, LSSVMRegressor
-from lssvm._core.device import find_device
+from lssvm._core.arrays import find_device
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import DeviceLeaves, HostLeaves, LeafTask, Rows, Setting, fit_local, grow_tree
+from lssvm.local import DeviceLeaves, LeafEngine, LeafTask, Rows, Setting, fit_local, grow_tree
+from lssvm.local.engine import SlopesAt
 
 pytestmark = pytest.mark.torch
 DISTANCES = ("sqeuclidean", "euclidean", "cityblock")
-HOST = HostLeaves()
+HOST = LeafEngine()
 
 
 @pytest.fixture
@@ -70,10 +71,11 @@ def test_outputs_routes_and_gradients(device, distance):
     )
     leaves = host.leaves
     for metric in (IDENTITY, Metric(rng.uniform(size=4)), Metric(rng.normal(size=(4, 4)))):
+        at = SlopesAt(leaves, distance, metric, 2)
         for shape in ("full", "diagonal"):
             np.testing.assert_allclose(
-                device.outer_product(leaves, distance, metric, shape, 2),
-                HOST.outer_product(leaves, distance, metric, shape, 2),
+                device.outer_product(at, shape),
+                HOST.outer_product(at, shape),
                 rtol=1e-9,
                 atol=1e-12,
             )
@@ -110,7 +112,7 @@ def test_a_batch_is_halved_where_memory_runs_out(device, monkeypatch):
 
 
 def test_large_trees_are_grown_from_some_rows(monkeypatch):
-    monkeypatch.setattr("lssvm.local.tree._SAMPLED", 500)
+    monkeypatch.setattr("lssvm.local.model._SAMPLED", 500)
     X = np.random.default_rng(0).normal(size=(2000, 3))
     sizes = [len(rows) for rows in grow_tree(X, 250).rows_by_leaf(X)]
     assert sum(sizes) == 2000

@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import InvalidInputError
-from lssvm.local import HostLeaves, Rows, Setting, fit_leaf, fit_local, grow_tree
+from lssvm.local import LeafEngine, Rows, Setting, fit_leaf, fit_local, grow_tree
 
 rng = np.random.default_rng(0)
 START = Setting(20.0, 0.4)
@@ -200,14 +200,14 @@ class TestParts:
     def test_every_row_by_the_model_of_its_part(self, threads):
         rows, new = some(300), some(2100).X
         model = fit_local(
-            rows, "cityblock", START, leaf_size=80, tries=3, engine=HostLeaves(threads)
+            rows, "cityblock", START, leaf_size=80, tries=3, engine=LeafEngine(threads)
         )
         partition = model.partitions[0]
         place = partition.tree.route(new)
         assert set(place) == {0, 1, 2, 3}
         for p, leaf in enumerate(partition.leaves):
             expected = leaf.outputs(new[place == p], "cityblock")
-            got = model.outputs(new, engine=HostLeaves(threads))[place == p]
+            got = model.outputs(new, engine=LeafEngine(threads))[place == p]
             np.testing.assert_allclose(got, expected, atol=1e-12)
 
     def test_trees_are_averaged(self):
@@ -254,7 +254,7 @@ class TestUpdates:
     def test_learning_is_fitting_with_the_same_tree(self):
         first, more = some(200), some(60)
         model = fit_local(first, "euclidean", START, leaf_size=100)
-        learned = model.learn(more, engine=HostLeaves(2))
+        learned = model.learn(more, engine=LeafEngine(2))
         both = first.joined(more)
         for p, leaf in enumerate(learned.leaves):
             rows = both.take(np.flatnonzero(model.partitions[0].tree.route(both.X) == p))
@@ -264,7 +264,7 @@ class TestUpdates:
     def test_forgetting_undoes_learning(self):
         first, more = some(200), some(10)
         model = fit_local(first, "cityblock", START, leaf_size=60)
-        back = model.learn(more).forget(more, engine=HostLeaves(2))
+        back = model.learn(more).forget(more, engine=LeafEngine(2))
         new = some(30).X
         np.testing.assert_allclose(back.outputs(new), model.outputs(new), atol=1e-9)
         with pytest.raises(InvalidInputError, match="not among"):

@@ -45,7 +45,7 @@ def test_losses_equal_refits_and_loops(series, sums):
     losses = FreeRunObjective(RBF, rows, targets, parts, sums).at(gamma).losses(C)
     expected = [
         [
-            oracle.free_run_loss(rows, targets, c, gamma, s.history, s.truth, s.left_out, sums)
+            oracle.free_run_loss(rows, targets, c, gamma, s.history, s.targets, s.left_out, sums)
             for s in parts
         ]
         for c in C
@@ -61,7 +61,7 @@ def test_inputs_take_part_in_the_runs(series):
     part = Stretch(rows[30, :LAGS], targets[place], np.arange(30, 43), rows[place, LAGS:])
     loss = FreeRunObjective(RBF, rows, targets, [part]).at(0.2).losses(np.array([50.0])).mean
     expected = oracle.free_run_loss(
-        rows, targets, 50.0, 0.2, part.history, part.truth, part.left_out, exog=part.exog
+        rows, targets, 50.0, 0.2, part.history, part.targets, part.left_out, exog=part.exog
     )
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from lssvm import LSSVC, FixedSizeLSSVC
+from lssvm._core.arrays import tie_scores
 from lssvm.tasks import Classes, ScorerLoss, Targets
-from lssvm.tasks.losses import tie_scores
 from lssvm.uncertainty import fit_calibrator
 
 

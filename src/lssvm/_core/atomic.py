@@ -17,7 +17,7 @@ from lssvm._core.errors import InvalidInputError, printable
 fcntl: ModuleType | None
 try:
     import fcntl
-except ImportError:  # no file locks on this system: leftovers are told by their age
+except ImportError:  # no file locks on this system: leftovers are recognised by their age
     fcntl = None
 
 _PATTERN = re.compile(r"\.lssvm-[0-9a-f]{16}\.partial")
@@ -112,9 +112,9 @@ def _user() -> int:
 
 def _destination(path: str) -> tuple[str, os.stat_result | None]:
     """Return the path with its links resolved, and what is known of a file that is there."""
-    shown = printable(path)
+    printed = printable(path)
     if "\0" in path or not path:
-        raise InvalidInputError(f"'{shown}' is no name of a file.")
+        raise InvalidInputError(f"'{printed}' is no name of a file.")
     if os.path.islink(path):
         _check_link(path)
     target = os.path.realpath(path)
@@ -127,11 +127,13 @@ def _destination(path: str) -> tuple[str, os.stat_result | None]:
         return target, None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise InvalidInputError(f"The name {shown} is too long: give a shorter one.") from error
+            raise InvalidInputError(
+                f"The name {printed} is too long: give a shorter one."
+            ) from error
         raise
     if not stat.S_ISREG(old.st_mode):
         kind = "a folder" if stat.S_ISDIR(old.st_mode) else "no ordinary file"
-        raise InvalidInputError(f"{shown} is {kind}: give the name of a file.")
+        raise InvalidInputError(f"{printed} is {kind}: give the name of a file.")
     return target, old
 
 

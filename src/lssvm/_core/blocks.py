@@ -37,7 +37,7 @@ def available_memory() -> int:
 
 def peak_memory() -> int | None:
     """Return the most resident memory that the process has had so far, in bytes, where known."""
-    # what getrusage says may be the memory of the process that started this one
+    # what getrusage returns may be the memory of the process that started this one
     if (peak := _bytes_listed("/proc/self/status", "VmHWM:")) is not None:
         return peak
     try:
@@ -113,7 +113,7 @@ def require(n_bytes: int, budget: int, *, what: str, advice: str) -> None:
 
 
 def _readable(n_bytes: int) -> str:
-    """Return a number of bytes in words that tell two of them apart."""
+    """Return a number of bytes in words with enough digits."""
     return f"{n_bytes / 1e9:.2f} GB" if n_bytes >= 1e8 else f"{n_bytes:,} bytes"
 
 
@@ -132,7 +132,7 @@ def _controller() -> Any:
 def n_threads(n_jobs: int | None) -> int:
     """Turn scikit-learn's ``n_jobs`` into a number of threads.
 
-    None is what ``joblib.parallel_config`` says where it says something, else all that may be used.
+    None is the value of ``joblib.parallel_config`` where it is set, else all that may be used.
 
     What may be used is joblib's to say: it knows affinities, the limits of containers and the
     environment's ``LOKY_MAX_CPU_COUNT``.

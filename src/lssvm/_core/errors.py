@@ -14,7 +14,7 @@
     ConvergenceWarning    (UserWarning)   an iteration stopped before its tolerance
     ScaleWarning          (UserWarning)   columns on such different scales that some do not count
 
-Every message says what came, what is needed and what to change.
+Every message states what was passed, what is needed and what to change.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MemoryBudgetError(LSSVMError, MemoryError, ValueError):
 
 
 class MissingDependencyError(LSSVMError, ImportError):
-    """An optional library that is needed for what was asked is not installed."""
+    """An optional library that a call needs is not installed."""
 
 
 def install(name: str) -> str:
@@ -108,8 +108,8 @@ def printable(text: object, limit: int = 200) -> str:
     repaint the screen, a direction mark could show a name in another order than it has.
     """
     whole = text if isinstance(text, str) else str(text)
-    shown = "".join(map(_visible, whole[:limit]))
-    return shown if len(whole) <= limit else shown + "..."
+    printed = "".join(map(_visible, whole[:limit]))
+    return printed if len(whole) <= limit else printed + "..."
 
 
 def _visible(character: str) -> str:

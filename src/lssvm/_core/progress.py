@@ -1,4 +1,4 @@
-"""Progress events on standard error, for people who asked with ``verbose``."""
+"""Progress events on standard error, for ``verbose``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Progress:
         self.verbose = verbose
         self.stream = sys.stderr if stream is None else stream
         self._last = -1.0
-        self._shown = 0  # length of the text on the line that is rewritten
+        self._printed = 0  # length of the text on the line that is rewritten
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Report one event."""
@@ -53,14 +53,14 @@ class Progress:
 
     def _rewrite(self, text: str, notebook: bool, final: bool) -> None:
         if notebook:  # no control codes: what was longer is overwritten by blanks
-            self.stream.write("\r" + text.ljust(self._shown))
+            self.stream.write("\r" + text.ljust(self._printed))
         else:  # a line that wraps could not be rewritten
             text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
             self.stream.write(f"\r\x1b[2K{text}")
-        self._shown = len(text)
+        self._printed = len(text)
         if final:
             self.stream.write("\n")
-            self._shown = 0
+            self._printed = 0
 
 
 def _line(event: dict[str, Any], bar: bool) -> str:
@@ -92,7 +92,7 @@ def duration(seconds: float) -> str:
 
 
 class Listener:
-    """What long work tells its progress to."""
+    """What long work reports its progress to."""
 
     def __init__(
         self,
@@ -104,5 +104,5 @@ class Listener:
 
     @property
     def stopped(self) -> bool:
-        """Whether who listens has asked for a stop."""
+        """Whether the listener has requested a stop."""
         return self._was_stopped is not None and self._was_stopped()

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lssvm._core.arrays import AnyArray, IntArray
 from lssvm._core.errors import not_usable
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
@@ -60,3 +61,33 @@ def hash_positions(positions: NDArray[np.integer], seed: int) -> NDArray[np.uint
     with np.errstate(over="ignore"):
         key = mix_bits(np.array([seed], dtype=np.uint64) * _GOLDEN + _GOLDEN)
         return mix_bits(positions.astype(np.uint64) * _GOLDEN + key)
+
+
+def draw_rows(keys: NDArray[np.uint64], size: int, labels: AnyArray | None = None) -> IntArray:
+    """Return sorted numbers of ``size`` rows, those of the smallest keys.
+
+    Parameters
+    ----------
+    keys : uint64 array of shape (n,)
+        Random numbers.
+    size : int
+        How many rows.
+    labels : array of shape (n,), optional
+        Classes, which are drawn in proportion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm._core.random import draw_rows
+    >>> draw_rows(np.array([7, 3, 8, 9], dtype=np.uint64), 2, np.array([0, 0, 1, 1]))
+    array([1, 2])
+    """
+    order = np.argsort(keys, kind="stable")
+    if labels is not None:  # the j-th row of N_c comes at the place (j + 1/2) / N_c
+        group, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)[1:]
+        by_class = np.argsort(group, kind="stable")
+        place = np.empty(len(order))
+        first = np.cumsum(sizes) - sizes
+        place[by_class] = np.arange(len(order)) - np.repeat(first, sizes) + 0.5
+        order = order[np.argsort(place / sizes[group], kind="stable")]
+    return np.sort(order[:size]).astype(np.intp)

@@ -11,13 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, is_numpy, to_numpy
+from lssvm._core.arrays import (
+    Array,
+    Device,
+    FloatArray,
+    Halving,
+    IntArray,
+    is_foreign,
+    is_numpy,
+    out_of_memory,
+    to_numpy,
+)
 from lssvm._core.blocks import require, run_blocks, slices
-from lssvm._core.device import Device, Halving, is_foreign, out_of_memory
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import FoldModels, Host, Named, Result
 from lssvm.data.dataset import Dataset
@@ -56,7 +65,7 @@ class DeviceBlocks:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Device
+    >>> from lssvm._core.arrays import Device
     >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.backends.device import DeviceBlocks
     >>> X = np.arange(6.0).reshape(3, 2)
@@ -176,10 +185,10 @@ class DeviceBlocks:
                     yield counts, {name: array[some] for name, array in stored.items()}
             return
         for part in slices(self.n_rows, rows):  # memory is read forwards, sorted on the device
-            own = cell_of[part]
-            count = np.bincount(own + 1, minlength=len(cells) + 1)
+            numbers = cell_of[part]
+            count = np.bincount(numbers + 1, minlength=len(cells) + 1)
             block = {name: array[part] for name, array in stored.items()}
-            block["sorted"] = np.argsort(own, kind="stable")[count[0] :]
+            block["sorted"] = np.argsort(numbers, kind="stable")[count[0] :]
             yield [(c, int(n)) for c, n in enumerate(count[1:]) if n], block
 
 
@@ -250,12 +259,12 @@ class _Copier:
 
     def _staged(self, slot: int, name: str, array: FloatArray) -> Any:
         """Copy an array into pinned memory of its own, which later blocks use again."""
-        torch, held = self.engine.xp, self.buffers[slot].get(name)
-        if held is None or held.numel() < array.size:
+        torch, buffer = self.engine.xp, self.buffers[slot].get(name)
+        if buffer is None or buffer.numel() < array.size:
             kind = torch.from_numpy(np.empty(0, dtype=array.dtype)).dtype
-            held = torch.empty(array.size, dtype=kind, pin_memory=True)
-            self.buffers[slot][name] = held
-        staged = held[: array.size].reshape(array.shape)
+            buffer = torch.empty(array.size, dtype=kind, pin_memory=True)
+            self.buffers[slot][name] = buffer
+        staged = buffer[: array.size].reshape(array.shape)
         into = staged.numpy()
 
         def fill(part: slice) -> None:
@@ -333,7 +342,7 @@ def use_outputs(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Device
+    >>> from lssvm._core.arrays import Device
     >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.backends.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
@@ -405,7 +414,7 @@ def accumulate_on_device(
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm._core.device import Device
+    >>> from lssvm._core.arrays import Device
     >>> from lssvm._core.arrays import get_namespace
     >>> from lssvm.backends.device import DeviceBlocks
     >>> from lssvm.kernels import Linear
@@ -526,6 +535,7 @@ class Torch:
 
     device: Device
     threads: int = 1
+    prefers_moments: ClassVar[bool] = True  # products are what a device is good at
 
     @property
     def budget(self) -> int:
@@ -594,13 +604,8 @@ class Torch:
         return n
 
     def is_cheap(self, operations: float) -> bool:
-        """Return False: nothing is tried there without being asked for."""
+        """Return False: nothing is tried there unrequested."""
         return False
-
-    @property
-    def prefers_moments(self) -> bool:
-        """Products are what a device is good at."""
-        return True
 
     def native(self, X: Any) -> Array | None:
         """Return rows that are arrays of another library than NumPy."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, float_rows, get_namespace, take_rows
+from lssvm._core.arrays import (
+    Array,
+    FloatArray,
+    IntArray,
+    find_device,
+    float_rows,
+    get_namespace,
+    take_rows,
+)
 from lssvm._core.blocks import as_bytes, n_threads, run_blocks, slices
 from lssvm.data.dataset import Dataset
 from lssvm.data.folds import Folds, PositionFolds, PositionHoldout
@@ -17,6 +25,9 @@ from lssvm.kernels import Kernel
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.solvers.moments import Cells, Moments, accumulate
 from lssvm.solvers.pcg import RowBlock
+
+if TYPE_CHECKING:
+    from lssvm.backends.device import Backend
 
 AnyFolds: TypeAlias = Folds | PositionFolds | PositionHoldout
 Named: TypeAlias = dict[str, Array]
@@ -54,7 +65,7 @@ def row_block(X: Any, Y: Any, weight: Any, labels: Any, task: Any, table: Any) -
 CHUNK = 8192
 """Rows of a block of a pass of conjugate gradients, at most."""
 _BLOCK = 1024  # rows whose outputs are computed at a time
-_CHEAP = 10**10  # operations of a pass up to which features are tried without being asked for
+_CHEAP = 10**10  # operations of a pass up to which features are tried unrequested
 
 
 class HostData(NamedTuple):
@@ -70,26 +81,14 @@ class Host:
 
     budget: int = 2**31
     threads: int = 1
-
-    @property
-    def device(self) -> None:
-        """No device computes."""
-        return
+    device: ClassVar[None] = None
+    prefers_moments: ClassVar[bool] = False  # conjugate gradients may be the better way
 
     def has_room(self, n_bytes: int) -> bool:
-        """Return True: budgets are asked for before."""
+        """Return True: budgets are checked before."""
         return True
 
-    def check(
-        self,
-        loss: str = "squared",
-        criterion: str | None = None,
-        *,
-        kernel: Kernel | None = None,
-        leaves_out: bool = False,
-        sparse: bool = False,
-        features: bool = False,
-    ) -> None:
+    def check(self, *loss: Any, **needs: Any) -> None:
         """Refuse nothing."""
 
     def check_data(self, data: Dataset, *, added: bool = False) -> None:
@@ -102,11 +101,6 @@ class Host:
     def is_cheap(self, operations: float) -> bool:
         """Return whether they take less than a second or so."""
         return operations <= _CHEAP
-
-    @property
-    def prefers_moments(self) -> bool:
-        """Conjugate gradients may be the better way."""
-        return False
 
     def native(self, X: Any) -> None:
         """Return None: the host computes with arrays of NumPy."""
@@ -181,6 +175,32 @@ class UsesResources(Protocol):
 def host_of(estimator: UsesResources) -> Host:
     """Return this machine with the memory and the threads that an estimator may use."""
     return Host(as_bytes(estimator.memory_budget), n_threads(estimator.n_jobs))
+
+
+def find_backend(
+    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
+) -> Backend:
+    """Return what computes with rows X: a device, or the host.
+
+    Parameters
+    ----------
+    name : str, torch.device or None
+        As the parameter ``device`` of an estimator names it.
+    X : array or None
+        The rows, where they are arrays.
+    dispatch : bool
+        Whether arrays of other libraries are computed with where they are.
+    limit : int or None
+        Bytes that may be used on a device; None: most of what is free.
+    budget, threads : int
+        Memory of the host in bytes, and its threads.
+    """
+    place = find_device(name, X, dispatch=dispatch and X is not None)
+    if place is None:
+        return Host(budget, threads)
+    from lssvm.backends.device import Torch  # which builds on this module
+
+    return Torch(replace(place, limit=limit))
 
 
 def _block_outputs(kernel: Kernel, X: Any, Z: FloatArray, model: Expansion) -> Any:

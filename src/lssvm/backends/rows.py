@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from lssvm._core.arrays import (
     Array,
     BoolArray,
+    Device,
     FloatArray,
     IntArray,
     OnEvent,
@@ -25,7 +26,6 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.blocks import require, slices
-from lssvm._core.device import Device, find_device
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.device import Backend, Torch
 from lssvm.backends.host import CHUNK, AnyFolds, FoldModels, Host, Named, row_block
@@ -77,7 +77,7 @@ class Rows:
         The caller's weights.
     positions : array of shape (n,) or None, default=None
         Rows of the caller's data that these are, where some had weight zero.
-    given : (X, y) or None, default=None
+    caller_data : (X, y) or None, default=None
         What a splitter is to see.
     groups : array or None, default=None
         Groups of the caller's rows that are left out together.
@@ -110,7 +110,7 @@ class Rows:
     loss_weight: FloatArray | None = None
     sample_weight: FloatArray | None = None
     positions: IntArray | None = None
-    given: tuple[Any, Any] | None = None
+    caller_data: tuple[Any, Any] | None = None
     groups: FloatArray | None = None
     centre: FloatArray | None = None
     by_position: bool = False
@@ -118,6 +118,7 @@ class Rows:
     threads: int = 1
     device: Device | None = None
     placed: Any = None
+    preview: ClassVar[None] = None  # nothing smaller is looked at first
 
     @cached_property
     def backend(self) -> Backend:
@@ -140,11 +141,6 @@ class Rows:
     def sample(self) -> Rows:
         """All rows."""
         return self
-
-    @property
-    def preview(self) -> None:
-        """Nothing smaller is looked at first."""
-        return
 
     @property
     def content(self) -> Any:
@@ -175,13 +171,16 @@ class Rows:
         """Return rows, and what a splitter sees of them, after a metric."""
         if metric.map is None:
             return self
-        X, given = metric.map_rows(self.X), self.given
-        if given is not None:
-            given = X if given[0] is self.X else metric.map_rows(given[0]), given[1]
-        return replace(self, X=X, given=given)
+        X, caller_data = metric.map_rows(self.X), self.caller_data
+        if caller_data is not None:
+            caller_data = (
+                X if caller_data[0] is self.X else metric.map_rows(caller_data[0]),
+                caller_data[1],
+            )
+        return replace(self, X=X, caller_data=caller_data)
 
     def observed(self) -> dict[str, Any]:
-        """Return what tells rows of the same content apart, as `assign_folds` takes it."""
+        """Return what distinguishes rows of the same content, as `assign_folds` takes it."""
         return {
             "labels": self.labels,
             "targets": np.asarray(self.Y) if self.labels is None else None,
@@ -262,8 +261,8 @@ class Rows:
             for c, cell in enumerate(layout.cells):
                 for part in slices(cell.stop, CHUNK, cell.start):
                     rows = order[part]
-                    own = np.full(len(rows), c)
-                    yield Piece(self.X[rows], Y[rows], pick(self.weight, rows), own, rows, own)
+                    fold = np.full(len(rows), c)
+                    yield Piece(self.X[rows], Y[rows], pick(self.weight, rows), fold, rows, fold)
 
         n_cells = len(layout.cells)
         cells = stream_factors(kernel, Z, map, pieces(), n_cells, self.n_outputs)
@@ -354,11 +353,8 @@ class Rows:
 # -- rows that are read in blocks ------------------------------------------------------------------
 
 
-class Encode(Protocol):
-    """From a raw block to targets (b, k) and class numbers (b,)."""
-
-    def __call__(self, block: RawBlock) -> tuple[FloatArray, IntArray]:
-        """Return targets and class numbers."""
+Encode: TypeAlias = Callable[[RawBlock], tuple[FloatArray, IntArray]]
+"""From a raw block to targets (b, k) and class numbers (b,)."""
 
 
 def encode_classes(
@@ -573,7 +569,7 @@ class ScanRows:
 
     def sums(self, held_out: FoldModels, loss: RowLoss) -> FloatArray:
         """Return sums (c, v) of a loss over the test rows of each fold by that fold's models."""
-        work = partial(_loss_sums, held=self._held(held_out), loss=loss)
+        work = partial(_loss_sums, held_out=self._fold_models(held_out), loss=loss)
         return np.asarray(self.reduce(work, np.add))
 
     def outputs(self, held_out: FoldModels) -> Iterator[tuple[FloatArray, Targets]]:
@@ -582,7 +578,9 @@ class ScanRows:
         n = self.data.n_rows
         out, Y = np.empty((c, n, k)), np.zeros((n, k))
         fold, label, weight = np.full(n, -1), np.zeros(n, dtype=np.intp), np.ones(n)
-        for at, *values in self.stream(partial(_held_outputs, held=self._held(held_out))):
+        for at, *values in self.stream(
+            partial(_held_outputs, held_out=self._fold_models(held_out))
+        ):
             out[:, at], Y[at], fold[at], label[at], weight[at] = values
         plain = bool(np.all(weight == 1.0))
         everything = Targets(Y, label, None, None if plain else weight)
@@ -602,7 +600,7 @@ class ScanRows:
         most = max(1, int(0.25 * self.budget // (8 * n * k)))
         return [np.sort(np.argsort(errors.mean(axis=1), kind="stable")[:most])]
 
-    def _held(self, held_out: FoldModels) -> _HeldOut:
+    def _fold_models(self, held_out: FoldModels) -> _HeldOut:
         factors = None if self.table is None else self.table.factors
         return _HeldOut(held_out, factors, self._share["threads"])
 
@@ -722,20 +720,20 @@ class _HeldOut:
         return Targets(rows.Y, rows.label, weight)
 
 
-def _loss_sums(rows: ScanRows, held: _HeldOut, loss: RowLoss) -> FloatArray:
-    models = held.of.models
+def _loss_sums(rows: ScanRows, held_out: _HeldOut, loss: RowLoss) -> FloatArray:
+    models = held_out.of.models
     sums = np.zeros((len(models[0].coef), len(models)))
 
     def use(v: int, part: Piece, outputs: FloatArray) -> FloatArray:
-        targets = held.targets(part)
+        targets = held_out.targets(part)
         return np.asarray(loss.rows(outputs, targets) @ targets.weight)
 
-    for v, values in held.run(rows, use):
+    for v, values in held_out.run(rows, use):
         sums[:, v] += values
     return sums
 
 
-def _held_outputs(rows: ScanRows, held: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
+def _held_outputs(rows: ScanRows, held_out: _HeldOut) -> Iterator[tuple[FloatArray, ...]]:
     def use(v: int, part: Piece, outputs: FloatArray) -> tuple[FloatArray, ...]:
         fold = np.full(len(part.cell), v)
         weight = np.ones(len(part.cell)) if part.weight is None else part.weight
@@ -743,7 +741,7 @@ def _held_outputs(rows: ScanRows, held: _HeldOut) -> Iterator[tuple[FloatArray, 
             weight = weight / rows.class_factors[part.label]
         return part.position, outputs, part.Y, fold, part.label, weight
 
-    return (values for _, values in held.run(rows, use))
+    return (values for _, values in held_out.run(rows, use))
 
 
 def _one_target(rows: ScanRows, work: Any, output: int) -> Any:
@@ -751,10 +749,10 @@ def _one_target(rows: ScanRows, work: Any, output: int) -> Any:
 
 
 def _holds(rows: ScanRows, keys: Any, seed: int) -> BoolArray:
-    held = np.zeros(len(keys), dtype=bool)
+    known = np.zeros(len(keys), dtype=bool)
     for piece in rows.pieces():
-        held |= np.isin(keys, hash_rows(piece.X, seed))
-    return held
+        known |= np.isin(keys, hash_rows(piece.X, seed))
+    return known
 
 
 def class_rows(
@@ -769,19 +767,19 @@ def class_rows(
 ) -> Rows:
     """Return rows of known classes, with their targets and weights.
 
-    ``by_class`` says that the recipe keeps moments per class where the task asks for that: weights
+    ``by_class`` means that the fit keeps moments per class where the task needs that: weights
     of rows are then without those of classes. ``counts`` are the weights of the classes where these
     rows are a sample of all.
     """
     table = task.table(task.counts(labels, weight) if counts is None else counts)
-    own = times(weight, table.row_factors(labels))
-    apart = by_class and task.per_class
+    full_weight = times(weight, table.row_factors(labels))
+    per_class = by_class and task.per_class
     return Rows(
         X,
         table.looked_up(labels),
-        weight if apart else own,
+        weight if per_class else full_weight,
         labels,
-        loss_weight=own,
+        loss_weight=full_weight,
         sample_weight=weight,
         budget=host.budget,
         threads=host.threads,
@@ -790,25 +788,3 @@ def class_rows(
 
 Training: TypeAlias = Rows | ScanRows
 """The training rows of one task, wherever they are; both classes have the same members."""
-
-
-def find_backend(
-    name: Any, X: Any, *, dispatch: bool, limit: int | None, budget: int, threads: int
-) -> Backend:
-    """Return what computes with rows X: a device, or the host.
-
-    Parameters
-    ----------
-    name : str, torch.device or None
-        As the parameter ``device`` of an estimator names it.
-    X : array or None
-        The rows, where they are arrays.
-    dispatch : bool
-        Whether arrays of other libraries are computed with where they are.
-    limit : int or None
-        Bytes that may be used on a device; None: most of what is free.
-    budget, threads : int
-        Memory of the host in bytes, and its threads.
-    """
-    place = find_device(name, X, dispatch=dispatch and X is not None)
-    return Host(budget, threads) if place is None else Torch(replace(place, limit=limit))

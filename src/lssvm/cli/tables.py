@@ -166,7 +166,7 @@ def open_table(path: str, reading: Reading, note: Callable[[str], None] | None =
     if isinstance(first, CsvFile):
         _check_delimiter(files[0], first.seen.dialect.delimiter, list(kinds))
     written = first if isinstance(first, CsvFile | TableFile) else None  # text, or a sheet
-    integers, how = (set(), "") if written is None else (written.integers, str(written.told))
+    integers, how = (set(), "") if written is None else (written.integers, str(written.description))
     if note is not None and how:
         note(f"{os.path.basename(files[0])} is read as {how}")
     return Table(path, kinds, csv, frozenset(integers), how, dates)

@@ -18,7 +18,7 @@ from lssvm._core.atomic import replacing
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvFile, CsvOptions
-from lssvm.data.number_text import Judged, word_remedy
+from lssvm.data.number_text import NumberReading, word_remedy
 from lssvm.data.raw import SHEETS, RawBlock, Reader, Schema, TextColumn, file_place, stacked
 from lssvm.data.sheets import open_json_lines, open_sheet
 
@@ -136,9 +136,9 @@ class ArrowReader(Reader):
         return self._guard(file, lambda: _OPEN[self.kind](file, self.csv))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How the first file is read, where that is not as one would expect."""
-        return str(getattr(self.open_file(self.files[0]), "told", ""))
+        return str(getattr(self.open_file(self.files[0]), "description", ""))
 
     def _guard(self, file: str, read: Any) -> Any:
         import pyarrow as pa
@@ -154,24 +154,24 @@ class ArrowReader(Reader):
             ) from error
 
     def _schema(self, data: Any, file: str, columns: tuple[str, ...] | None) -> Schema:
-        found = {field.name: field.type for field in data.schema}
+        types = {field.name: field.type for field in data.schema}
         for name in (*self._others, *(columns or ())):
-            if name not in found:
+            if name not in types:
                 raise InvalidInputError(
-                    f"{file} has no column {name!r}; it has {sorted(found)}. Give files with the "
+                    f"{file} has no column {name!r}; it has {sorted(types)}. Give files with the "
                     "same columns, or name the ones to use with target= and columns=."
                 )
         if columns is None:
-            columns = tuple(name for name in found if name not in self._others)
+            columns = tuple(name for name in types if name not in self._others)
         if not columns:
-            raise InvalidInputError(f"{file} has no columns of features: {sorted(found)}.")
+            raise InvalidInputError(f"{file} has no columns of features: {sorted(types)}.")
         doubts = getattr(data, "doubts", {})
         for name in columns:
             if name in doubts:
                 raise _doubtful(name, doubts[name], file)
         texts = {name for name, kind in self.csv.types.items() if kind == "text"}
-        kinds = ["text" if n in texts else kind_of_type(n, found[n], file) for n in columns]
-        zones = [(n, zone_of_type(found[n])) for n, k in zip(columns, kinds, strict=True)]
+        kinds = ["text" if n in texts else kind_of_type(n, types[n], file) for n in columns]
+        zones = [(n, zone_of_type(types[n])) for n, k in zip(columns, kinds, strict=True)]
         kept = tuple((n, zone) for n, zone in zones if zone is not None and n not in texts)
         return Schema(columns, tuple(kinds), kept)
 
@@ -273,7 +273,7 @@ _TITLE = {"parquet": "Parquet", "ipc": "an Arrow file", "csv": "CSV"}
 _TITLE |= {"excel": "a workbook", "jsonl": "JSON lines"}
 
 
-def _doubtful(name: str, doubt: Judged, file: str) -> InvalidInputError:
+def _doubtful(name: str, doubt: NumberReading, file: str) -> InvalidInputError:
     others = "" if doubt.count == 1 else f" and {doubt.count - 1} more of the rows looked at"
     assert doubt.word is not None
     return InvalidInputError(

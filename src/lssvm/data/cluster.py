@@ -63,7 +63,7 @@ def workers_of(client: Any) -> dict[str, tuple[int, int]]:
     """Return threads and memory limit (0: none) of every worker."""
     try:
         info = client.scheduler_info(n_workers=-1)
-    except TypeError:  # older ones always tell of all workers
+    except TypeError:  # older ones always list all workers
         info = client.scheduler_info()
     return {
         address: (max(1, int(worker["nthreads"])), int(worker.get("memory_limit") or 0))
@@ -96,8 +96,8 @@ def placed(parts: Sequence[Part], client: Any) -> dict[str, list[list[Part]]]:
             rest.append(part)
     for address, run in zip(slots, runs(rest, len(slots)) if rest else [], strict=False):
         min(lists[address], key=len).extend(run)
-    used = {address: [one for one in found if one] for address, found in lists.items()}
-    return {address: found for address, found in used.items() if found}
+    used = {address: [one for one in assigned if one] for address, assigned in lists.items()}
+    return {address: assigned for address, assigned in used.items() if assigned}
 
 
 def _holders(parts: Sequence[Part], client: Any) -> list[list[str]]:
@@ -107,7 +107,7 @@ def _holders(parts: Sequence[Part], client: Any) -> list[list[str]]:
     known = [future for future in futures if future is not None]
     if not known:
         return [[] for _ in parts]
-    who = {str(key): list(found) for key, found in client.who_has(known).items()}
+    who = {str(key): list(addresses) for key, addresses in client.who_has(known).items()}
     return [[] if future is None else who.get(str(future.key), []) for future in futures]
 
 
@@ -165,14 +165,14 @@ def inlined(parts: Sequence[Part]) -> list[Part]:
         for values in zip(*(part.values for part in parts), strict=True)
     ]
     values = list(zip(*columns, strict=True)) or [()] * len(parts)
-    return [part._replace(values=own) for part, own in zip(parts, values, strict=True)]
+    return [part._replace(values=kept) for part, kept in zip(parts, values, strict=True)]
 
 
 def _unshared(values: list[Any], graphs: dict[int, dict[Any, Any]]) -> list[Any]:
     tried = [_recipe(value, graphs) for value in values]
-    found = [value.graph for value in tried if isinstance(value, Recipe)]
-    together = {key for graph in found for key in graph}
-    return tried if len(together) == sum(len(graph) for graph in found) else values
+    subgraphs = [value.graph for value in tried if isinstance(value, Recipe)]
+    together = {key for graph in subgraphs for key in graph}
+    return tried if len(together) == sum(len(graph) for graph in subgraphs) else values
 
 
 def _recipe(value: Any, graphs: dict[int, dict[Any, Any]]) -> Any:
@@ -308,7 +308,7 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
     Every thread of every worker adds up its parts one after the other; the sums of the threads are
     added on their worker, those of the workers in a tree that takes 8 at a time. What is moved is
     one result per worker, not one per part. Parts that lie in the memory of a worker are worked on
-    there, others are dealt out in runs. When a worker dies, what it had is given to others.
+    there, others are assigned in runs. When a worker dies, what it had is given to others.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def map_reduce(parts: Sequence[Part], work: Work, combine: Combine, client: Any 
 
 @dataclass
 class _Share:
-    """What one worker was asked to add up."""
+    """What one worker adds up."""
 
     address: str
     groups: list[list[Part]]
@@ -353,17 +353,19 @@ def _gathered(parts: Sequence[Part], job: Any, client: Any) -> Any:
             # Rows in the memory of workers draw the work to them; names of tasks that are not ours
             # must not be bound to a worker, as others may use them.
             bound = bool(address) and not _has_delayed(groups)
-            wish = {"workers": [address], "allow_other_workers": True} if bound else {}
+            placement = {"workers": [address], "allow_other_workers": True} if bound else {}
             sums = _tree(job, [_chain(job, group) for group in groups])
-            shares.append(_Share(address if bound else "", groups, client.compute(sums, **wish)))
-        found, tree = [share.future for share in shares], list[Any]()
-        while len(found) > 1:
-            some = _cut(found, SPLIT)
-            found = [client.submit(_merge, shared, futures, pure=False) for futures in some]
-            tree += found
-        gone = _await(found[0], {share.address for share in shares if share.address}, client)
+            shares.append(
+                _Share(address if bound else "", groups, client.compute(sums, **placement))
+            )
+        level, tree = [share.future for share in shares], list[Any]()
+        while len(level) > 1:
+            some = _cut(level, SPLIT)
+            level = [client.submit(_merge, shared, futures, pure=False) for futures in some]
+            tree += level
+        gone = _await(level[0], {share.address for share in shares if share.address}, client)
         if not gone:
-            return found[0].result()
+            return level[0].result()
         lost = [share for share in shares if share.address in gone]
         shares = [share for share in shares if share.address not in gone]
         client.cancel([*tree, *(share.future for share in lost)])
@@ -408,8 +410,8 @@ def map_in_order(parts: Iterable[Part], work: Work, client: Any = None) -> Itera
     if client is None:
         for group in _cut(list(parts), n_slots()):
             with one_blas_thread():
-                found = dask.compute(*[apply(work, _bare(p), list(p.values)) for p in group])
-            yield from found
+                results = dask.compute(*[apply(work, _bare(p), list(p.values)) for p in group])
+            yield from results
         return
     with _while_open(client):
         yield from _streamed(parts, work, client, apply)
@@ -452,17 +454,17 @@ def _bare(part: Part) -> Part:
 
 
 def _apply(work: Work, part: Part, values: list[Any]) -> Any:
-    found = (value.compute() if isinstance(value, Recipe) else value for value in values)
-    return work(part._replace(values=tuple(found)))
+    computed = (value.compute() if isinstance(value, Recipe) else value for value in values)
+    return work(part._replace(values=tuple(computed)))
 
 
 def _step(job: _Job, part: Part, values: list[Any], before: Any) -> Any:
-    found = _apply(job.work, part, values)
-    return found if before is None else job.combine(before, found)
+    result = _apply(job.work, part, values)
+    return result if before is None else job.combine(before, result)
 
 
-def _merge(job: _Job, found: list[Any]) -> Any:
-    return reduce(job.combine, found)
+def _merge(job: _Job, results: list[Any]) -> Any:
+    return reduce(job.combine, results)
 
 
 def _chain(job: Any, parts: list[Part]) -> Any:
@@ -474,8 +476,8 @@ def _chain(job: Any, parts: list[Part]) -> Any:
     return before
 
 
-def _tree(job: Any, found: list[Any]) -> Any:
+def _tree(job: Any, level: list[Any]) -> Any:
     merge = need_dask().delayed(_merge, pure=False)
-    while len(found) > 1:
-        found = [merge(job, some) for some in _cut(found, SPLIT)]
-    return found[0]
+    while len(level) > 1:
+        level = [merge(job, some) for some in _cut(level, SPLIT)]
+    return level[0]

@@ -278,12 +278,12 @@ def read_table(
         return _read_array(X)
     names = list(named) if columns is None else [name for name in columns if name in named]
     zones = {} if zones is None else zones
-    found = [read_column(name, named[name], zones.get(name)) for name in names]
-    lengths = {column.name: len(column) for column in found}
+    read = [read_column(name, named[name], zones.get(name)) for name in names]
+    lengths = {column.name: len(column) for column in read}
     if len(set(lengths.values())) > 1:
         raise InvalidInputError(f"The columns of X differ in length: {lengths}.")
-    n_rows = len(found[0]) if found else _length(X)
-    return RawTable(tuple(found), True, n_rows)
+    n_rows = len(read[0]) if read else _length(X)
+    return RawTable(tuple(read), True, n_rows)
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
@@ -374,7 +374,7 @@ def _read_array(X: Any) -> RawTable:
     X = _dense(X) if is_sparse(X) else X
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if not isinstance(X, np.ndarray) and array.dtype.kind in "US" and not hasattr(X, "__array__"):
-        array = np.array(X, dtype=object)  # rows of numbers beside text stay numbers beside text
+        array = np.array(X, dtype=object)  # numbers in rows that also hold text stay numbers
     if array.dtype.kind == "c":
         raise InvalidInputError("Complex data not supported: X has complex numbers.")
     if array.ndim != 2:
@@ -423,15 +423,17 @@ def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColu
         return RawColumn(name, "boolean" if dtype == nw.Boolean else "number", values)
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         column = category_column(name, series.to_list())
-        order = _own_order(series.to_native())
+        order = _category_order(series.to_native())
         return column if order is None else column.in_order(order)
     if dtype == nw.Date:
         series, dtype = series.cast(nw.Datetime("us")), nw.Datetime("us")
     if isinstance(dtype, nw.Datetime):
-        own = dtype.time_zone
-        if own is not None:
-            series = series.dt.convert_time_zone(zone or own).dt.replace_time_zone(None)
-        return RawColumn(name, "date", _as_dates(series.to_numpy()), (), own and (zone or own))
+        time_zone = dtype.time_zone
+        if time_zone is not None:
+            series = series.dt.convert_time_zone(zone or time_zone).dt.replace_time_zone(None)
+        return RawColumn(
+            name, "date", _as_dates(series.to_numpy()), (), time_zone and (zone or time_zone)
+        )
     if isinstance(dtype, nw.Duration):
         return RawColumn(name, "duration", np.asarray(series.to_numpy()) / DAY)
     if dtype == nw.Object:
@@ -444,7 +446,7 @@ def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColu
     raise _unusable(name, str(dtype))
 
 
-def _own_order(values: Any) -> list[Any] | None:
+def _category_order(values: Any) -> list[Any] | None:
     """Return the categories in their order, where a column of pandas or Arrow has one."""
     categories: Any = getattr(values, "cat", None)
     if getattr(categories, "ordered", False):
@@ -564,9 +566,9 @@ def _mixture(name: str, values: list[Any], types: set[type]) -> InvalidInputErro
     for row, value in enumerate(values):
         if value is not None:
             examples.setdefault(type(value), (row, value))
-    shown = " and ".join(f"{value!r} in row {row}" for row, value in examples.values())
+    listed = " and ".join(f"{value!r} in row {row}" for row, value in examples.values())
     return InvalidInputError(
-        f"Column {name!r} mixes values of different kinds ({shown}). If the text stands for a "
+        f"Column {name!r} mixes values of different kinds ({listed}). If the text stands for a "
         "missing value, make it missing (None or NaN); if the column is a code, make all of it "
         "text (.astype(str))."
     )

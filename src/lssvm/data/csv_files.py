@@ -20,12 +20,12 @@ from lssvm.data.number_text import (
     DECIMALS,
     MISSING,
     THOUSANDS,
-    Judged,
+    NumberReading,
     NumberStyle,
-    judge,
-    judge_numbers,
+    describe_styles,
     preferred_decimal,
-    said_styles,
+    recognise_numbers,
+    recognise_style,
     styles,
     trimmed,
     word_remedy,
@@ -86,7 +86,7 @@ class Dialect:
     expected: str = ","
 
     @property
-    def told(self) -> list[str]:
+    def differences(self) -> list[str]:
         """What is not as one would expect, in words."""
         words = []
         if self.encoding != "utf-8":
@@ -197,8 +197,8 @@ def records(file: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 
 def line_of(file: str, dialect: Dialect, row: int) -> int:
     """Return the line of a row that is counted from 0; slow."""
-    found = next(islice(records(file, dialect), row, None), None)
-    return row + 2 + dialect.skipped if found is None else found[0]
+    record = next(islice(records(file, dialect), row, None), None)
+    return row + 2 + dialect.skipped if record is None else record[0]
 
 
 def _decoded(head: bytes, encoding: str, file: str) -> str:
@@ -346,20 +346,20 @@ class Seen:
     Attributes
     ----------
     dialect : Dialect
-    own_names : tuple of str
+    arrow_names : tuple of str
         What pyarrow calls the columns.
     types : tuple of pyarrow.DataType
         What pyarrow takes them for.
-    judged : mapping from str to Judged
+    readings : mapping from str to NumberReading
         What the texts of the columns are.
     decimal : str
         The decimal sign of columns that leave it open.
     """
 
     dialect: Dialect
-    own_names: tuple[str, ...]
+    arrow_names: tuple[str, ...]
     types: tuple[Any, ...]
-    judged: Mapping[str, Judged]
+    readings: Mapping[str, NumberReading]
     decimal: str
 
 
@@ -376,7 +376,7 @@ class CsvFile:
     schema : pyarrow.Schema
     integers : set of str
         Columns whose numbers have no fractions, as far as it was looked at.
-    doubts : mapping from str to Judged
+    doubts : mapping from str to NumberReading
         Columns of numbers but for a word.
     """
 
@@ -385,38 +385,40 @@ class CsvFile:
 
         self.name, self.options = file, options
         self.seen = look(file, options)
-        self.own = dict(zip(self.seen.dialect.names, self.seen.own_names, strict=True))
-        found = dict(zip(self.own, self.seen.types, strict=True))
-        judged = self.seen.judged
-        self.integers = {n for n, t in found.items() if pa.types.is_integer(t)}
-        self.integers -= {name for name, one in judged.items() if one.coded}
+        self.arrow_names = dict(zip(self.seen.dialect.names, self.seen.arrow_names, strict=True))
+        types = dict(zip(self.arrow_names, self.seen.types, strict=True))
+        readings = self.seen.readings
+        self.integers = {n for n, t in types.items() if pa.types.is_integer(t)}
+        self.integers -= {name for name, one in readings.items() if one.coded}
         self.doubts = {
             name: one
-            for name, one in judged.items()
+            for name, one in readings.items()
             if one.word is not None and name not in options.types
         }
-        self.schema = pa.schema([pa.field(n, self._type(n, t)) for n, t in found.items()])
+        self.schema = pa.schema([pa.field(n, self._type(n, t)) for n, t in types.items()])
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How the file is read, where that is not as one would expect."""
-        return told(self.seen, [n for n in self.own if self.options.types.get(n) != "text"])
+        return describe(
+            self.seen, [n for n in self.arrow_names if self.options.types.get(n) != "text"]
+        )
 
-    def _type(self, name: str, found: Any) -> Any:
+    def _type(self, name: str, inferred: Any) -> Any:
         import pyarrow as pa
 
-        kind, judged = self.options.types.get(name), self.seen.judged.get(name)
+        kind, reading = self.options.types.get(name), self.seen.readings.get(name)
         if kind in ("text", "integer"):
             return pa.string() if kind == "text" else pa.int64()
-        if kind is None and judged is not None and (judged.coded or judged.word is not None):
+        if kind is None and reading is not None and (reading.coded or reading.word is not None):
             return pa.string()
         # Whole numbers, or nothing at all, among the first rows do not mean that all are.
-        number = pa.types.is_integer(found) or pa.types.is_null(found)
-        if number or (kind == "number" and not pa.types.is_boolean(found)):
+        number = pa.types.is_integer(inferred) or pa.types.is_null(inferred)
+        if number or (kind == "number" and not pa.types.is_boolean(inferred)):
             return pa.float64()
-        if judged is not None and judged.style is not None and not pa.types.is_boolean(found):
+        if reading is not None and reading.style is not None and not pa.types.is_boolean(inferred):
             return pa.float64()
-        return found
+        return inferred
 
     def _style(self, name: str, careful: bool) -> NumberStyle | None:
         """Return how the numbers of a column are written; None: pyarrow can read it."""
@@ -425,11 +427,11 @@ class CsvFile:
         kind = self.schema.field(name).type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
             return None
-        found = self.seen.types[list(self.own).index(name)]
-        judged = self.seen.judged.get(name)
+        inferred = self.seen.types[list(self.arrow_names).index(name)]
+        reading = self.seen.readings.get(name)
         tried = styles(self.options.decimal, self.options.thousands, self.seen.decimal)
-        style = tried[0] if judged is None or judged.style is None else judged.style
-        readable = not pa.types.is_string(found) and not careful
+        style = tried[0] if reading is None or reading.style is None else reading.style
+        readable = not pa.types.is_string(inferred) and not careful
         return None if readable and style.plain else style
 
     def count(self) -> int:
@@ -463,8 +465,10 @@ class CsvFile:
         texts = {n for n in names if written[n] is not None or pa.types.is_string(kinds[n])}
         nulls = list(self.options.nulls)
         convert = csv.ConvertOptions(
-            column_types={self.own[n]: pa.string() if n in texts else kinds[n] for n in names},
-            include_columns=[self.own[name] for name in names],
+            column_types={
+                self.arrow_names[n]: pa.string() if n in texts else kinds[n] for n in names
+            },
+            include_columns=[self.arrow_names[name] for name in names],
             null_values=nulls,
             strings_can_be_null=True,
         )
@@ -505,14 +509,14 @@ class CsvFile:
         import pyarrow as pa
 
         dialect, nulls = self.seen.dialect, set(self.options.nulls)
-        place = {name: j for j, name in enumerate(self.own)}
+        place = {name: j for j, name in enumerate(self.arrow_names)}
         tests = {
             name: _reads(self.schema.field(name).type)
             for name in names
             if not pa.types.is_string(self.schema.field(name).type)
         }
         for line, fields in records(self.name, dialect):
-            if len(fields) != len(self.own):
+            if len(fields) != len(self.arrow_names):
                 return _misfit(self.name, dialect, line, len(fields))
             for name, reads in tests.items():
                 text = fields[place[name]].strip()
@@ -543,51 +547,51 @@ def _reads(kind: Any) -> Callable[[str], bool]:
 
 def look(file: str, options: CsvOptions) -> Seen:
     """Look at the first megabyte of a CSV file, once as long as it does not change."""
-    said = (options.encoding, options.delimiter, options.decimal, options.thousands)
-    return _look(file, file_stamp(file), said, options.nulls)
+    written = (options.encoding, options.delimiter, options.decimal, options.thousands)
+    return _look(file, file_stamp(file), written, options.nulls)
 
 
 @lru_cache(maxsize=256)
 def _look(
     file: str,
     stamp: tuple[int, int, int],
-    said: tuple[str | None, str | None, str | None, str | None],
+    written: tuple[str | None, str | None, str | None, str | None],
     nulls: tuple[str, ...],
 ) -> Seen:
     import pyarrow as pa
     from pyarrow import csv
 
-    encoding, delimiter, decimal, thousands = said
+    encoding, delimiter, decimal, thousands = written
     dialect = recognise(file, encoding, delimiter)
     try:
         with _reader(file, dialect, csv.ConvertOptions(null_values=list(nulls))) as reader:
-            found = reader.schema
+            schema = reader.schema
         plain = csv.ConvertOptions(
-            column_types={name: pa.string() for name in found.names}, strings_can_be_null=False
+            column_types={name: pa.string() for name in schema.names}, strings_can_be_null=False
         )
         with _reader(file, dialect, plain) as reader:
             batch = next(iter(reader), None)
     except (pa.ArrowException, UnicodeError) as error:
         raise _first_lines(file, dialect, error) from error
     if batch is None:
-        columns = [pa.array([], pa.string()) for _ in found.names]
+        columns = [pa.array([], pa.string()) for _ in schema.names]
     else:
         columns = [trimmed(column, nulls) for column in batch.columns]
     names = dialect.names
     open_ones = [
         column
-        for column, kind in zip(columns, found.types, strict=True)
+        for column, kind in zip(columns, schema.types, strict=True)
         if pa.types.is_string(kind) or pa.types.is_floating(kind)
     ]
     prefer = decimal or preferred_decimal(open_ones, dialect.delimiter)
     tried = styles(decimal, thousands, prefer)
-    judged = {}
-    for name, column, kind in zip(names, columns, found.types, strict=True):
+    readings = {}
+    for name, column, kind in zip(names, columns, schema.types, strict=True):
         if pa.types.is_string(kind):
-            judged[name] = judge(column, tried)
+            readings[name] = recognise_numbers(column, tried)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            judged[name] = judge_numbers(column, tried)
-    return Seen(dialect, tuple(found.names), tuple(found.types), judged, prefer)
+            readings[name] = recognise_style(column, tried)
+    return Seen(dialect, tuple(schema.names), tuple(schema.types), readings, prefer)
 
 
 def _misfit(file: str, dialect: Dialect, line: int, fields: int) -> InvalidInputError:
@@ -619,7 +623,7 @@ def _reader(file: str, dialect: Dialect, convert: Any) -> Any:
     return csv.open_csv(file, read_options=read, parse_options=parse, convert_options=convert)
 
 
-def told(seen: Seen, names: Sequence[str]) -> str:
+def describe(seen: Seen, names: Sequence[str]) -> str:
     """Say how a file is read, where that is not as one would expect; "" where it is.
 
     Parameters
@@ -628,9 +632,11 @@ def told(seen: Seen, names: Sequence[str]) -> str:
     names : sequence of str
         The columns that may hold numbers.
     """
-    words = seen.dialect.told
-    used = [seen.judged[n] for n in names if n in seen.judged and seen.judged[n].style is not None]
-    words += said_styles(one.style for one in used if one.style is not None)
+    words = seen.dialect.differences
+    used = [
+        seen.readings[n] for n in names if n in seen.readings and seen.readings[n].style is not None
+    ]
+    words += describe_styles(one.style for one in used if one.style is not None)
     signs = sorted({sign for one in used for sign in one.signs})
     if signs:
         words.append(f"{' and '.join(signs)} signs")

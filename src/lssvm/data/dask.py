@@ -71,15 +71,15 @@ class ArrayParts(Opener):
         """Return the rows of a chunk."""
         X, target, weight = (None if v is None else np.asarray(v) for v in part.values)
         assert X is not None
-        for what, given in (("target", target), ("weight", weight)):
-            _same_length(what, given, len(X))
+        for what, column in (("target", target), ("weight", weight)):
+            _same_length(what, column, len(X))
         return ArrayReader(X, target, weight, schema.names, None, self.where(part))
 
 
-def _same_length(what: str, given: Any, rows: int) -> None:
-    if given is not None and len(given) != rows:
+def _same_length(what: str, column: Any, rows: int) -> None:
+    if column is not None and len(column) != rows:
         raise InvalidInputError(
-            f"the {what} has {len(given)} rows but X has {rows}: cut both at the same rows."
+            f"the {what} has {len(column)} rows but X has {rows}: cut both at the same rows."
         )
 
 
@@ -92,16 +92,16 @@ class FrameParts(Opener):
     meta : data frame
         Without rows: names and types of the columns.
     target : tuple of str
-        Columns of the frame; not where the target stands beside it.
+        Columns of the frame; not where the target is a collection of its own.
     weight : str or None
-    beside : str or None
-        "number" or "text" where a target stands beside the frame.
+    target_kind : str or None
+        "number" or "text", of a target that is a collection of its own.
     """
 
     meta: Any
     target: tuple[str, ...] = ()
     weight: str | None = None
-    beside: str | None = None
+    target_kind: str | None = None
 
     def schema(self, columns: tuple[str, ...] | None) -> Schema:
         """Return the columns as Dask knows them."""
@@ -115,10 +115,10 @@ class FrameParts(Opener):
             targets = [target[name] for name in target.columns] if is_wide(target) else [target]
         if self.weight is not None:
             weight = frame[self.weight]
-        for what, given in (*(("target", y) for y in targets), ("weight", weight)):
-            _same_length(what, given, len(frame))
+        for what, column in (*(("target", y) for y in targets), ("weight", weight)):
+            _same_length(what, column, len(frame))
         kinds: list[str | None] = [_kind(self.meta[name]) for name in self.target]
-        for kind, y in zip(kinds or [self.beside] * len(targets), targets, strict=True):
+        for kind, y in zip(kinds or [self.target_kind] * len(targets), targets, strict=True):
             if len(y) and _kind(y) != kind:
                 raise InvalidInputError(
                     f"the target holds {_kind(y)}s, but {kind}s were expected: make it of one type."
@@ -215,7 +215,7 @@ class DaskReader(Reader):
     columns : tuple of str or None
         Columns of features to use.
     count_rows : callable or None
-        Gives the sizes where they are not known; None: every part is asked for its length.
+        Gives the sizes where they are not known; None: the length of every part is computed.
     """
 
     values: tuple[tuple[Any, ...], ...]
@@ -253,8 +253,8 @@ class DaskReader(Reader):
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield the rows in order, fetched part by part to this side."""
         work = partial(_fetch, self.opener, self.schema, batch_rows)
-        for found in map_in_order(self.parts, work, self.client):
-            yield from found
+        for blocks in map_in_order(self.parts, work, self.client):
+            yield from blocks
 
     def reduce(self, scan: Any, work: Callable[[Any], Any], combine: Combine) -> Any:
         """Apply ``work`` to a scan of every part where it is, and combine what comes out."""
@@ -380,43 +380,43 @@ def array_reader(X: Any, target: Any, weight: Any, client: Any) -> DaskReader:
     if not X.shape[1] == X.shape[1]:  # unknown
         raise InvalidInputError("X has an unknown number of columns: give a Dask array of (n, d).")
     X = X.rechunk({1: -1})
-    columns = [_chunks(X), _beside("y", target, X), _beside("sample_weight", weight, X)]
+    columns = [_chunks(X), _aligned("y", target, X), _aligned("sample_weight", weight, X)]
     known = all(size == size for size in X.chunks[0])
     sizes = tuple(int(size) for size in X.chunks[0]) if known else None
     values = tuple(zip(*columns, strict=True))
     return DaskReader(values, ArrayParts(int(X.shape[1])), client, sizes)
 
 
-def _beside(what: str, given: Any, X: Any) -> list[Any]:
+def _aligned(what: str, column: Any, X: Any) -> list[Any]:
     """Return the chunks of a target or of weights, cut where X is."""
     import dask.array as da
 
     number = X.numblocks[0]
-    if given is None:
+    if column is None:
         return [None] * number
-    if hasattr(given, "to_dask_array"):  # a series or a frame
-        given = given.to_dask_array()
-    if not isinstance(given, da.Array):
-        if hasattr(given, "to_delayed") or np.ndim(given) not in (1, 2):
+    if hasattr(column, "to_dask_array"):  # a series or a frame
+        column = column.to_dask_array()
+    if not isinstance(column, da.Array):
+        if hasattr(column, "to_delayed") or np.ndim(column) not in (1, 2):
             raise InvalidInputError(f"{what} is not usable beside a Dask array: give an array.")
-        array = np.asarray(given)
+        array = np.asarray(column)
         same = len(array) == X.shape[0]
-        given = da.from_array(array, chunks=(X.chunks[0] if same else -1, *array.shape[1:]))
-    if given.ndim not in (1, 2):
-        raise InvalidInputError(f"{what} has {given.ndim} dimensions: give one value per row.")
-    known = [size == size for size in (*X.chunks[0], *given.chunks[0])]
+        column = da.from_array(array, chunks=(X.chunks[0] if same else -1, *array.shape[1:]))
+    if column.ndim not in (1, 2):
+        raise InvalidInputError(f"{what} has {column.ndim} dimensions: give one value per row.")
+    known = [size == size for size in (*X.chunks[0], *column.chunks[0])]
     if all(known):
-        if given.shape[0] != X.shape[0]:
+        if column.shape[0] != X.shape[0]:
             raise InvalidInputError(
-                f"{what} has {given.shape[0]} rows but X has {X.shape[0]}: give one per row."
+                f"{what} has {column.shape[0]} rows but X has {X.shape[0]}: give one per row."
             )
-        given = given.rechunk({0: X.chunks[0]} | ({1: -1} if given.ndim == 2 else {}))
-    elif given.numblocks[0] != number:
+        column = column.rechunk({0: X.chunks[0]} | ({1: -1} if column.ndim == 2 else {}))
+    elif column.numblocks[0] != number:
         raise InvalidInputError(
-            f"{what} has {given.numblocks[0]} chunks but X has {number}, and their sizes are not "
+            f"{what} has {column.numblocks[0]} chunks but X has {number}, and their sizes are not "
             "known: call compute_chunk_sizes() on both."
         )
-    return _chunks(given)
+    return _chunks(column)
 
 
 def _chunks(X: Any) -> list[Any]:
@@ -438,34 +438,34 @@ def frame_reader(
 ) -> DaskReader:
     """Return the reader of a Dask data frame.
 
-    ``names`` and ``weight_name`` are columns of the frame; ``target`` and ``weight`` stand beside
+    ``names`` and ``weight_name`` are columns of the frame; ``target`` and ``weight`` go with
     it, in the same partitions.
     """
-    beside = None
+    target_kind = None
     if target is not None:
-        _check_beside("y", target, X)
-        found = target._meta
-        beside = _kind(found[found.columns[0]] if is_wide(found) else found)
+        _check_aligned("y", target, X)
+        sample = target._meta
+        target_kind = _kind(sample[sample.columns[0]] if is_wide(sample) else sample)
     if weight is not None:
-        _check_beside("sample_weight", weight, X)
+        _check_aligned("sample_weight", weight, X)
     lists = [
-        [None] * X.npartitions if given is None else list(given.to_delayed())
-        for given in (X, target, weight)
+        [None] * X.npartitions if collection is None else list(collection.to_delayed())
+        for collection in (X, target, weight)
     ]
     values = tuple(zip(*lists, strict=True))
-    opener = FrameParts(X._meta, names, weight_name, beside)
+    opener = FrameParts(X._meta, names, weight_name, target_kind)
     return DaskReader(values, opener, client, None, columns, partial(_frame_sizes, X))
 
 
-def _check_beside(what: str, given: Any, X: Any) -> None:
-    if not is_dask(given) or not hasattr(given, "npartitions") or not hasattr(given, "_meta"):
+def _check_aligned(what: str, column: Any, X: Any) -> None:
+    if not is_dask(column) or not hasattr(column, "npartitions") or not hasattr(column, "_meta"):
         raise InvalidInputError(
-            f"{what} stands beside a Dask data frame but is of the type {type(given).__name__}: "
+            f"{what} stands beside a Dask data frame but is of the type {type(column).__name__}: "
             "give a Dask series with the same partitions, or scan(frame, target='column')."
         )
-    if hasattr(given, "chunks") or given.npartitions != X.npartitions:
+    if hasattr(column, "chunks") or column.npartitions != X.npartitions:
         raise InvalidInputError(
-            f"{what} has {given.npartitions} partitions but X has {X.npartitions}: give a Dask "
+            f"{what} has {column.npartitions} partitions but X has {X.npartitions}: give a Dask "
             "series with the same partitions, or scan(frame, target='column')."
         )
 
@@ -488,6 +488,9 @@ def files_reader(reader: Any, client: Any) -> DaskReader:
         )
     need_dask()
     if isinstance(reader, ArrowReader):
-        _ = reader.schema, reader._others and reader._outcome  # workers are told, they need not ask
+        _ = (
+            reader.schema,
+            reader._others and reader._outcome,
+        )  # known to the workers, which need not open a file for it
     values = tuple((file,) for file in reader.files)
     return DaskReader(values, FileParts(reader), client, columns=reader.columns)

@@ -1,6 +1,6 @@
 """What a caller gave, opened in one place: rows in memory, or rows that are read in blocks.
 
-`Arrays` and `Scan` have the same members, so that nothing else asks where rows are.
+`Arrays` and `Scan` have the same members, so that no other code depends on where rows are.
 """
 
 from __future__ import annotations
@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, FloatArray, check_weight, compat, is_dask
+from lssvm._core.arrays import AnyArray, FloatArray, check_weight, compat, is_dask, like, on_host
 from lssvm._core.blocks import slices
-from lssvm._core.device import like, on_host
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.columns import RawTable, count_rows, read_table
 from lssvm.data.dask import array_reader, frame_reader
@@ -33,6 +32,8 @@ class Arrays:
     sample_weight: Any = None
     groups: Any = None
     start: int = 0
+    distributed: ClassVar[bool] = False  # no row is on a cluster
+    client: ClassVar[None] = None
 
     def __len__(self) -> int:
         return self.n_rows
@@ -77,16 +78,6 @@ class Arrays:
         """The rows as they were given."""
         return self.X
 
-    @property
-    def distributed(self) -> bool:
-        """No row is on a cluster."""
-        return False
-
-    @property
-    def client(self) -> None:
-        """There is no client of Dask."""
-        return
-
     def in_memory(self, who: str) -> Arrays:
         """Return the rows, all of which are in memory."""
         return self
@@ -103,8 +94,10 @@ class Arrays:
         """Yield all rows in order, in the blocks in which a scan has them."""
         y, weight = self.target, self.weight
         for part in slices(self.n_rows, chunk_rows(len(self.table.columns))):
-            target, own = (None if values is None else values[part] for values in (y, weight))
-            yield TableRows(self.table.take(part), target, own, part.start)
+            target, row_weight = (
+                None if values is None else values[part] for values in (y, weight)
+            )
+            yield TableRows(self.table.take(part), target, row_weight, part.start)
 
     def sample(self, size: int, *, seed: int = 0, classes: bool = False) -> Sample:
         """Draw the rows that `Scan.sample` draws."""
@@ -164,8 +157,8 @@ Dataset: TypeAlias = Arrays | Scan
 def open_dataset(X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Dataset:
     """Return rows of any kind with their targets, weights and groups, as far as they were given.
 
-    Nothing else asks what X is. A `Scan` is what a scan, a `RowSource` or a Dask collection
-    becomes. A scan brings its own targets; a Dask collection may come with targets and weights, and
+    No other code depends on the type of X. A scan, a `RowSource` or a Dask collection becomes a
+    `Scan`. A scan brings its own targets; a Dask collection may come with targets and weights, and
     its numbers are taken as they are, as those of arrays in memory.
     """
     for value in (X, y, sample_weight):

@@ -107,7 +107,7 @@ class DateStyle:
 
 
 def read_text(text: str) -> Written | None:
-    """Return what a text says of a date; None where it is none."""
+    """Return the parts of a written date; None where it is none."""
     for pattern in _PATTERNS:
         match = pattern.fullmatch(text)
         if match is not None:
@@ -193,7 +193,7 @@ def date_style(texts: Sequence[str]) -> DateStyle | None:
     -----
     Where a number is above 12, it is the day. Where no text decides between day and month, points
     mean that the day is first, an AM or PM that the month is, and so do slashes; dashes mean
-    the day. The style says that it is a guess.
+    the day. The style is then marked as a guess.
 
     Examples
     --------

@@ -77,7 +77,7 @@ class NumberEncoding:
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Of the number, and of the feature that says whether it was missing."""
+        """Of the number, and of the feature that marks missing values."""
         return ("", "=(missing)")[: self.width]
 
     def encode(self, column: RawColumn, out: FloatArray) -> None:
@@ -156,7 +156,7 @@ class LevelEncoding:
 
     @staticmethod
     def _place(level: str, place: dict[str, int]) -> int:
-        """Return the place of a level; 1 is also 1.0: numbers beside a missing value are floats."""
+        """Return the place of a level; 1 is also 1.0: missing values turn integers into floats."""
         whole = level.removesuffix(".0")
         number = level not in place and whole.lstrip("-").isdigit()
         other = f"{level}.0" if whole == level else whole
@@ -627,7 +627,7 @@ def _estimated_smoothing(
     free = total - n_levels
     spread = total - float(W @ W) / total
     if free <= 0 or spread <= 0:
-        return np.full(len(between), np.inf)  # one row a level, or one level: nothing can be told
+        return np.full(len(between), np.inf)  # one row a level, or one level: no estimate
     s = within / free
     t = (between - (n_levels - 1) * s) / spread
     return np.where(t > 0, s / np.where(t > 0, t, 1.0), np.inf)
@@ -657,7 +657,7 @@ def learn_ordered(
 
 
 FEW_CLASSES = 50
-"""Whole numbers with at most so many different values are classes, unless told otherwise."""
+"""Whole numbers with at most so many different values are classes by default."""
 
 
 def read_targets(y: Any, n_rows: int, kind: str, counted: BoolArray) -> Targets:
@@ -735,7 +735,7 @@ def _numeric_targets(labels: AnyArray) -> Targets:
 
 
 NEIGHBOURS = 8
-"""Rows on each side that predict a row, where it is judged whether a column says anything."""
+"""Rows on each side that predict a row, where a column is tested for predicting anything."""
 
 SHUFFLES = 19
 """Shuffles of the rows that a column has to beat."""

@@ -1,4 +1,4 @@
-"""Which rows are left out together: folds by row content, or as a splitter says.
+"""Which rows are left out together: folds by row content, or those of a splitter.
 
 Then folds by the position of a row: for data that come in blocks, and for arrays.
 """
@@ -413,9 +413,9 @@ def assign_folds(
         Class labels to stratify by. (Rows of several classes that share a fold count for the
         smallest label.)
     targets : array of shape (n,) or (n, k), optional
-        Targets, which tell observations of the same row apart.
+        Targets, which distinguish observations of the same row.
     weight : array of shape (n,), optional
-        Weights, which tell them apart too, and count them.
+        Weights, which distinguish them too, and count them.
     groups : array of shape (n,), optional
         Rows of a group share a fold, whatever their content.
     seed : int, default=0
@@ -544,7 +544,7 @@ def smallest_hashes(
     among : bool array of shape (n,), optional
         Which rows may be drawn.
     labels, targets, weight : arrays, optional
-        What tells observations of the same row apart, as in `assign_folds`.
+        What distinguishes observations of the same row, as in `assign_folds`.
 
     Returns
     -------
@@ -656,16 +656,16 @@ def content_holdout(
     keys = _keys(hashes, labels, targets, weight, groups is not None, seed)
     order, new = _ordered(keys, labels)
     n_distinct = int(new.sum())
-    held = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
+    held_out = np.diff(np.floor(np.arange(n_distinct + 1) * share + 0.5)) > 0
     if n_distinct < 2:
         raise _too_few(n_distinct, len(order), groups is not None)
-    if not 0 < held.sum() < n_distinct:
-        missing = "train" if held.any() else "test"
+    if not 0 < held_out.sum() < n_distinct:
+        missing = "train" if held_out.any() else "test"
         raise InvalidInputError(
             f"cv={share!r} of {n_distinct} distinct rows leaves none to {missing} on: give a share "
             "nearer to one half, or more rows."
         )
-    return Folds([np.flatnonzero(_spread(held, order, new, labels))])
+    return Folds([np.flatnonzero(_spread(held_out, order, new, labels))])
 
 
 def _keys(
@@ -711,7 +711,7 @@ def _ordered(hashes: NDArray[np.uint64], labels: AnyArray | None) -> tuple[IntAr
 
 
 def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return hashes that tell equal rows apart: of a hash and of how often it came before.
+    """Return hashes that distinguish equal rows: of a hash and of how often it came before.
 
     Examples
     --------

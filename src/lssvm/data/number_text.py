@@ -122,7 +122,7 @@ class NumberStyle:
 
 
 @dataclass(frozen=True)
-class Judged:
+class NumberReading:
     """What a column of text holds.
 
     Attributes
@@ -138,7 +138,7 @@ class Judged:
     count : int
         Rows with such words.
     signs : tuple of {"currency", "percent"}
-        What stands beside the numbers.
+        Signs that stand with the numbers.
     """
 
     style: NumberStyle | None
@@ -176,9 +176,9 @@ def styles(decimal: str | None, thousands: str | None, prefer: str) -> list[Numb
     return [NumberStyle(d, t) for d in decimals for t in groups if d != t]
 
 
-def said_styles(found: Iterable[NumberStyle]) -> list[str]:
+def describe_styles(styles_used: Iterable[NumberStyle]) -> list[str]:
     """Say what is not as programs write numbers."""
-    known = set(found)
+    known = set(styles_used)
     words = ["decimal commas"] if any(style.decimal == "," for style in known) else []
     groups = sorted({style.thousands for style in known} - {""})
     if groups:
@@ -196,7 +196,7 @@ def trimmed(texts: Any, nulls: Sequence[str]) -> Any:
     return pc.if_else(absent, pa.scalar(None, bare.type), bare)
 
 
-def judge(texts: Any, tried: Iterable[NumberStyle]) -> Judged:
+def recognise_numbers(texts: Any, tried: Iterable[NumberStyle]) -> NumberReading:
     """Say what a column holds, by texts that were `trimmed`.
 
     Parameters
@@ -208,45 +208,45 @@ def judge(texts: Any, tried: Iterable[NumberStyle]) -> Judged:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from lssvm.data.number_text import judge, styles
-    >>> judge(pa.array(["1,5", "2,25"]), styles(None, None, ".")).style
+    >>> from lssvm.data.number_text import recognise_numbers, styles
+    >>> recognise_numbers(pa.array(["1,5", "2,25"]), styles(None, None, ".")).style
     NumberStyle(decimal=',', thousands='')
-    >>> judge(pa.array(["007", "12"]), styles(None, None, ".")).coded
+    >>> recognise_numbers(pa.array(["007", "12"]), styles(None, None, ".")).coded
     True
     """
     import pyarrow.compute as pc
 
     known = texts.drop_null()
     if len(known) == 0:
-        return Judged(None)
+        return NumberReading(None)
     distinct = known.unique()
     if pc.any(pc.match_substring_regex(distinct, CODED)).as_py():
-        return Judged(None, coded=True)
+        return NumberReading(None, coded=True)
     most = _with_digits(distinct)
     if most < len(distinct) and (most < _NUMBERS or len(distinct) - most > _WORDS):
-        return Judged(None)
+        return NumberReading(None)
     best: tuple[int, NumberStyle] | None = None
     for style in tried:
         hits = style.matches(distinct)
-        found = int(pc.sum(hits).as_py() or 0)
-        if found == len(distinct):
-            return Judged(style, signs=_signs(distinct))
-        if best is None or found > best[0]:
-            best = found, style
+        matching = int(pc.sum(hits).as_py() or 0)
+        if matching == len(distinct):
+            return NumberReading(style, signs=_signs(distinct))
+        if best is None or matching > best[0]:
+            best = matching, style
     assert best is not None
     numbers, style = best
     words = distinct.filter(pc.invert(style.matches(distinct)))
     if numbers < _NUMBERS or len(words) > _WORDS:
-        return Judged(None)
+        return NumberReading(None)
     wrong = pc.is_in(texts, value_set=words)
     count = int(pc.sum(wrong).as_py())
     if count > _RARE * len(known):
-        return Judged(None)
+        return NumberReading(None)
     row = int(pc.index(wrong, True).as_py())
-    return Judged(None, word=texts[row].as_py(), row=row, count=count)
+    return NumberReading(None, word=texts[row].as_py(), row=row, count=count)
 
 
-def judge_numbers(texts: Any, tried: Sequence[NumberStyle]) -> Judged:
+def recognise_style(texts: Any, tried: Sequence[NumberStyle]) -> NumberReading:
     """Say what a column holds that programs read as numbers: codes, or 1.234 for 1234.
 
     Parameters
@@ -258,9 +258,9 @@ def judge_numbers(texts: Any, tried: Sequence[NumberStyle]) -> Judged:
     import pyarrow.compute as pc
 
     if pc.any(pc.match_substring_regex(texts, CODED)).as_py():
-        return Judged(None, coded=True)
-    judged = Judged(None) if tried[0].decimal == "." else judge(texts, tried)
-    return judged if judged.style is not None else Judged(NumberStyle())
+        return NumberReading(None, coded=True)
+    reading = NumberReading(None) if tried[0].decimal == "." else recognise_numbers(texts, tried)
+    return reading if reading.style is not None else NumberReading(NumberStyle())
 
 
 def _with_digits(distinct: Any) -> int:

@@ -27,10 +27,10 @@ from lssvm.data.raw import RawBlock, Reader, Schema, stacked
 def _mark(file: str) -> tuple[int, int] | None:
     """Return size and time of a file, None where there is none."""
     try:
-        found = os.stat(file)
+        state = os.stat(file)
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return state.st_size, state.st_mtime_ns
 
 
 def changed_file(files: str, what: str) -> InvalidInputError:

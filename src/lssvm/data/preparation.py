@@ -439,8 +439,8 @@ def _as_trained(
         return RawColumn(column.name, "number", column.values)
     if kind == "category" and column.kind in ("number", "boolean"):
         named = column.as_category()
-        met = isinstance(encoding, LevelEncoding) and np.any(encoding.positions(named) >= 0)
-        if trained.kind == "text" or met:
+        known = isinstance(encoding, LevelEncoding) and np.any(encoding.positions(named) >= 0)
+        if trained.kind == "text" or known:
             return named
     if kind == "boolean" and column.kind == "number":
         observed = column.values[~np.isnan(column.values)]
@@ -510,7 +510,7 @@ FEW_ROWS = 20
 """Text that is different in each of fewer rows than these may still be a category."""
 
 NEARLY_ALL = 0.9
-"""Share of different values from which on a column of text tells rows apart, not kinds of rows."""
+"""Share of different values from which on a column of text identifies rows, not kinds of rows."""
 
 LONG = 40
 """Characters, on average, from which on text is taken for sentences."""
@@ -631,8 +631,8 @@ def learn(
     encoded: dict[int, FloatArray] = {}
     if many:
         targets = read_targets(y, n, settings.target, w > 0)
-        sure = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
-        kept = [table.columns[j] for j in sure or many]
+        certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
+        kept = [table.columns[j] for j in certain or many]
         fold = _folds(kept, w, y, targets, groups, settings)
         if not targets.suffixes:
             why = "it has many levels, and y has one class only to encode them by"
@@ -740,12 +740,12 @@ def _encode_text(
     fold: IntArray,
 ) -> tuple[PreparedColumn, FloatArray | None]:
     side = HALF * settings.category_scale if column.missing[weight > 0].any() else 0.0
-    judged = settings.may_drop(plan.name)
-    text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not judged)
+    may_drop = settings.may_drop(plan.name)
+    text = learn_supervised_text(column, weight, targets, fold, indicator=side, always=not may_drop)
     if text is not None:
         return _text_column(column, text[0], settings), text[1]
     plan = replace(plan, kind="category")
-    if not judged:
+    if not may_drop:
         return _encode_by_target(plan, column, weight, targets, settings, fold)
     why = f"{plan.why}, and its words do not predict the target"
     return replace(plan, done=DROPPED, why=why), None
@@ -872,8 +872,8 @@ class Learner:
     def _boolean(self, column: RawColumn) -> PreparedColumn:
         missing = column.missing
         observed = column.values[~missing]
-        judged = self.settings.may_drop(column.name)
-        if judged and not missing.any() and np.all(observed == observed[0]):
+        may_drop = self.settings.may_drop(column.name)
+        if may_drop and not missing.any() and np.all(observed == observed[0]):
             return self._dropped(column, f"it is {bool(observed[0])} in every row")
         side = HALF * self.settings.category_scale
         values, unknown = np.array([[-side], [side]]), np.zeros(1)

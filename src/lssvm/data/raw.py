@@ -141,16 +141,16 @@ class RawBlock:
         cls, table: RawTable, schema: Schema | None = None, where: str = "the table"
     ) -> RawBlock:
         """Return typed columns as rows; raise where they do not go with a given schema."""
-        own = Schema.of_table(table)
+        actual = Schema.of_table(table)
         if schema is None:
-            schema = own
+            schema = actual
         else:
             known = dict(zip(schema.names, schema.kinds, strict=True))
             kinds = [  # a column without values goes with every kind
                 known.get(column.name, kind) if column.kind == "empty" else kind
-                for column, kind in zip(table.columns, own.kinds, strict=True)
+                for column, kind in zip(table.columns, actual.kinds, strict=True)
             ]
-            schema.check(replace(own, kinds=tuple(kinds)), where)
+            schema.check(replace(actual, kinds=tuple(kinds)), where)
         columns = dict(zip(table.names, table.columns, strict=True))
         numbers = [_as_numbers(columns[name]) for name in schema.numbers]
         texts = tuple(TextColumn.of_column(columns[name]) for name in schema.texts)
@@ -302,19 +302,19 @@ def rechunk(blocks: Iterable[RawBlock], rows: int = CHUNK) -> Iterator[RawBlock]
     >>> [(len(block), block.start) for block in rechunk(parts, 5)]
     [(5, 0), (2, 5)]
     """
-    held: list[RawBlock] = []
+    waiting: list[RawBlock] = []
     count = 0
     for block in blocks:
         begin = 0
         while len(block) - begin >= rows - count:
             stop = begin + rows - count
-            yield RawBlock.join([*held, block.cut(begin, stop)])
-            held, count, begin = [], 0, stop
+            yield RawBlock.join([*waiting, block.cut(begin, stop)])
+            waiting, count, begin = [], 0, stop
         if begin < len(block):
-            held.append(block.cut(begin, len(block)))
-            count += len(held[-1])
-    if held:
-        yield RawBlock.join(held)
+            waiting.append(block.cut(begin, len(block)))
+            count += len(waiting[-1])
+    if waiting:
+        yield RawBlock.join(waiting)
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ class Schema:
     """Names of the columns of features and what they hold.
 
     That is "number", "boolean", "date" or "duration", which all are numbers of a `RawBlock`, or
-    "text". ``zones`` are pairs of columns of dates and their time zones. ``named`` says whether
+    "text". ``zones`` are pairs of columns of dates and their time zones. ``named`` is whether
     the columns have names of their own, by which they are found again; those of an array are x0,
     x1 and so on.
 
@@ -362,16 +362,16 @@ class Schema:
 
     def check(self, other: Schema, where: str) -> None:
         """Raise where ``other``, found at ``where``, holds something else."""
-        found = dict(zip(other.names, other.kinds, strict=True))
+        actual = dict(zip(other.names, other.kinds, strict=True))
         for name, kind in zip(self.names, self.kinds, strict=True):
-            if name not in found:
+            if name not in actual:
                 raise InvalidInputError(
-                    f"{where} has no column {name!r}; it has {sorted(found)}. Give files with the "
+                    f"{where} has no column {name!r}; it has {sorted(actual)}. Give files with the "
                     "same columns, or name the ones to use with columns=."
                 )
-            if _GROUPS[found[name]] != _GROUPS[kind] and {found[name], kind} != {"date", "text"}:
+            if _GROUPS[actual[name]] != _GROUPS[kind] and {actual[name], kind} != {"date", "text"}:
                 raise InvalidInputError(
-                    f"Column {name!r} of {where} holds {found[name]}s, but {kind}s were expected "
+                    f"Column {name!r} of {where} holds {actual[name]}s, but {kind}s were expected "
                     "there. Convert that file, or leave the column out with columns=."
                 )
 
@@ -566,7 +566,7 @@ def is_source(data: Any) -> bool:
 class LookedUp:
     """An array (n, k) of few different rows, of which only the numbers are stored.
 
-    The targets of a classifier are such: indexing gives the targets of the rows asked for, and
+    The targets of a classifier are such: indexing gives the targets of the indexed rows, and
     `numpy.asarray` those of all.
 
     Parameters
@@ -587,16 +587,12 @@ class LookedUp:
 
     table: FloatArray
     numbers: NDArray[np.integer[Any]]
+    ndim: ClassVar[int] = 2
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return len(self.numbers), int(self.table.shape[1])
-
-    @property
-    def ndim(self) -> int:
-        """Always 2."""
-        return 2
 
     def __len__(self) -> int:
         return len(self.numbers)

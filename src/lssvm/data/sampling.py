@@ -32,7 +32,7 @@ class Sample:
     n_rows : int
         Rows of positive weight.
     classes : array of shape (n_classes,) or None
-        Labels in ascending order, where they were asked for.
+        Labels in ascending order, of a sample for a classifier.
     counts : array of shape (n_classes,) or None
         Total weight of each class.
     sizes : array of shape (n_classes,) or None
@@ -65,7 +65,7 @@ class Sampler:
         self.drawn = _Smallest(size)
         self.labels = _Labels() if classes else None
 
-    def __sizeof__(self) -> int:  # Dask asks for it to decide what to move where
+    def __sizeof__(self) -> int:  # Dask uses it to decide what to move where
         return sum(part[0].numbers.nbytes for part in self.drawn.parts)
 
     def add(self, blocks: Iterable[RawBlock]) -> Sampler:
@@ -166,10 +166,10 @@ class _Labels:
         for i, label in enumerate(labels.tolist()):
             self.totals[label] = self.totals.get(label, 0.0) + sums[i]
             rows = np.flatnonzero(codes == i)
-            found = self.samples.setdefault(label, _Smallest(PER_CLASS))
-            rows = rows[hashes[rows] <= found.limit]
+            smallest = self.samples.setdefault(label, _Smallest(PER_CLASS))
+            rows = rows[hashes[rows] <= smallest.limit]
             if len(rows):
-                found.add(block.take(rows), positions[rows], hashes[rows])
+                smallest.add(block.take(rows), positions[rows], hashes[rows])
         self._check(block)
 
     def _check(self, block: RawBlock | None = None) -> None:
@@ -203,33 +203,3 @@ def _union(parts: list[tuple[RawBlock, IntArray]]) -> tuple[RawBlock, IntArray]:
     block = RawBlock.join([part for part, _ in parts])
     positions, first = np.unique(np.concatenate([p for _, p in parts]), return_index=True)
     return block.take(first), positions
-
-
-def draw_rows(keys: NDArray[np.uint64], size: int, labels: AnyArray | None = None) -> IntArray:
-    """Return sorted numbers of ``size`` rows, those of the smallest keys.
-
-    Parameters
-    ----------
-    keys : uint64 array of shape (n,)
-        Random numbers.
-    size : int
-        How many rows.
-    labels : array of shape (n,), optional
-        Classes, which are drawn in proportion.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.data.sampling import draw_rows
-    >>> draw_rows(np.array([7, 3, 8, 9], dtype=np.uint64), 2, np.array([0, 0, 1, 1]))
-    array([1, 2])
-    """
-    order = np.argsort(keys, kind="stable")
-    if labels is not None:  # the j-th row of N_c comes at the place (j + 1/2) / N_c
-        own, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)[1:]
-        by_class = np.argsort(own, kind="stable")
-        place = np.empty(len(order))
-        first = np.cumsum(sizes) - sizes
-        place[by_class] = np.arange(len(order)) - np.repeat(first, sizes) + 0.5
-        order = order[np.argsort(place / sizes[own], kind="stable")]
-    return np.sort(order[:size]).astype(np.intp)

@@ -55,23 +55,25 @@ _KNOWN = (*FORMATS, *_LIBSVM, *_ARRAY)
 def dask_reader(
     data: Any, target: Any, columns: Sequence[Any] | None, weight: Any, client: Any
 ) -> DaskReader:
-    """Return the reader of a Dask array or data frame, from what `scan` was told."""
+    """Return the reader of a Dask array or data frame, from the arguments of `scan`."""
     if hasattr(data, "_meta") and hasattr(data, "columns"):
-        y, w = (given if is_dask(given) else None for given in (target, weight))
+        y, w = (option if is_dask(option) else None for option in (target, weight))
         names = () if y is not None else _names(target)
-        own = None if w is not None else _one(weight)
-        return frame_reader(data, y, w, client, roles(names, own, columns)[2], names, own)
+        weight_name = None if w is not None else _one(weight)
+        return frame_reader(
+            data, y, w, client, roles(names, weight_name, columns)[2], names, weight_name
+        )
     taken: list[int] = []
 
-    def column(given: Any) -> Any:
-        if not isinstance(given, (int, np.integer)) or isinstance(given, bool):
-            return given
-        if not -data.shape[1] <= given < data.shape[1]:
+    def column(option: Any) -> Any:
+        if not isinstance(option, (int, np.integer)) or isinstance(option, bool):
+            return option
+        if not -data.shape[1] <= option < data.shape[1]:
             raise InvalidInputError(
-                f"There is no column {given}: the array has {data.shape[1]}, counted from 0."
+                f"There is no column {option}: the array has {data.shape[1]}, counted from 0."
             )
-        taken.append(int(given) % data.shape[1])
-        return data[:, int(given)]
+        taken.append(int(option) % data.shape[1])
+        return data[:, int(option)]
 
     y, w = column(target), column(weight)
     used = [j for j in range(data.shape[1]) if j not in taken] if columns is None else columns
@@ -79,9 +81,9 @@ def dask_reader(
     return dask_array_reader(data if whole else data[:, list(used)], y, w, client)
 
 
-def refuse(what: str, **given: Any) -> None:
+def refuse(what: str, **options: Any) -> None:
     """Raise for a role that the data itself gives."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None:
             raise InvalidInputError(f"{what} says itself what its {name} is: leave {name}= out.")
 
@@ -127,25 +129,25 @@ def _columns(columns: Sequence[Any] | None) -> tuple[str, ...] | None:
 def find_files(data: Any) -> list[str]:
     """Return the files that a path, a folder, a pattern or a list of these stands for."""
     if isinstance(data, (list, tuple)):
-        found = [file for entry in data for file in find_files(entry)]
-        if not found:
+        files = [file for entry in data for file in find_files(entry)]
+        if not files:
             raise InvalidInputError("The list of files to scan is empty.")
-        return found
+        return files
     path = os.fspath(data)
     if os.path.isdir(path):
         inside = globbing.glob(os.path.join(globbing.escape(path), "**", "*"), recursive=True)
         named = [f for f in inside if not os.path.basename(f).startswith(("_", "."))]
-        found = sorted(f for f in named if os.path.isfile(f) and ending(f) in _KNOWN)
+        files = sorted(f for f in named if os.path.isfile(f) and ending(f) in _KNOWN)
     elif os.path.exists(path):
-        found = [path]
+        files = [path]
     else:
-        found = sorted(f for f in globbing.glob(path, recursive=True) if os.path.isfile(f))
-    if not found:
+        files = sorted(f for f in globbing.glob(path, recursive=True) if os.path.isfile(f))
+    if not files:
         raise InvalidInputError(
             f"No file matches {path!r}: give a file, a folder that holds files ending in one of "
             f"{', '.join(_KNOWN)}, or a pattern such as 'folder/*.parquet'."
         )
-    return found
+    return files
 
 
 def ending(file: str) -> str:
@@ -184,12 +186,12 @@ def file_reader(
 
 def _map(file: Any) -> AnyArray:
     try:
-        found: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
+        array: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InvalidInputError(
             f"{file} cannot be mapped as a NumPy array: {error}. Save it with numpy.save."
         ) from error
-    return found
+    return array
 
 
 def array_reader(
@@ -200,7 +202,7 @@ def array_reader(
     where: str,
     mapped: tuple[AnyArray, ...] = (),
 ) -> ArrayReader:
-    """Return the reader of an array, from what `scan` was told."""
+    """Return the reader of an array, from the arguments of `scan`."""
     if X.ndim != 2 or X.dtype.kind not in "biuf" or X.shape[1] == 0:
         raise InvalidInputError(
             f"{where} has shape {X.shape} and type {X.dtype}: an array of numbers, one row per "
@@ -208,21 +210,21 @@ def array_reader(
         )
     taken, files = [], list(mapped)
 
-    def column(given: Any, what: str) -> AnyArray | None:
-        if given is None:
+    def column(option: Any, what: str) -> AnyArray | None:
+        if option is None:
             return None
-        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            if not -X.shape[1] <= given < X.shape[1]:
+        if isinstance(option, (int, np.integer)) and not isinstance(option, bool):
+            if not -X.shape[1] <= option < X.shape[1]:
                 raise InvalidInputError(
-                    f"{what}={given} but {where} has {X.shape[1]} columns, numbered from 0."
+                    f"{what}={option} but {where} has {X.shape[1]} columns, numbered from 0."
                 )
-            taken.append(int(given) % X.shape[1])
-            return np.asarray(X[:, given])
-        if isinstance(given, (str, os.PathLike)):
-            values = _map(given)
+            taken.append(int(option) % X.shape[1])
+            return np.asarray(X[:, option])
+        if isinstance(option, (str, os.PathLike)):
+            values = _map(option)
             files.append(values)
         else:
-            values = np.asanyarray(given)
+            values = np.asanyarray(option)
         if values.ndim not in (1, 2) or len(values) != len(X):
             raise InvalidInputError(
                 f"{what} has shape {values.shape} but {where} has {len(X)} rows: one per row."
@@ -235,8 +237,8 @@ def array_reader(
         raise not_usable("columns", columns, f"{where} has columns 0 to {X.shape[1] - 1}.")
     names = tuple(f"x{j}" for j in used)
     plain = used == list(range(X.shape[1]))
-    found: list[Any] = [file.base for file in files]
-    maps = [m for m in found if isinstance(m, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")]
+    bases: list[Any] = [file.base for file in files]
+    maps = [m for m in bases if isinstance(m, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")]
     stamps = FileStamps.of(file.filename for file in files) if files else None  # type: ignore[attr-defined]
     return ArrayReader(X, y, w, names, None if plain else used, where, tuple(maps), stamps)
 
@@ -293,7 +295,7 @@ class SplitReader(Reader):
     def count(self) -> int:
         """Return the number of rows in this part."""
         parts = slices(self.reader.count(), _COUNT_ROWS)
-        return int(sum(self._own(np.arange(p.start, p.stop)).sum() for p in parts))
+        return int(sum(self._in_part(np.arange(p.start, p.stop)).sum() for p in parts))
 
     def blocks(self, batch_rows: int) -> Iterator[RawBlock]:
         """Yield the rows of this part in order."""
@@ -301,19 +303,19 @@ class SplitReader(Reader):
         start = 0
         for block in self.reader.blocks(batch_rows):
             positions = np.arange(block.start, block.start + len(block))
-            rows = np.flatnonzero(self._own(positions))
+            rows = np.flatnonzero(self._in_part(positions))
             if len(rows):
                 yield replace(block.take(rows), start=start, places=((0, part, start),))
                 start += len(rows)
 
-    def _own(self, positions: IntArray) -> BoolArray:
+    def _in_part(self, positions: IntArray) -> BoolArray:
         limit = np.uint64(int(self.share * 2.0**53) << 11)
-        held: BoolArray = (
+        held_out: BoolArray = (
             hash_positions(positions, self.seed + _SALT) < limit
             if self.rows is None
             else self.rows[positions]
         )
-        return held if self.held_out else ~held
+        return held_out if self.held_out else ~held_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,11 +393,11 @@ class Scan:
     @property
     def told(self) -> str:
         """How files are read, where that is not as one would expect: encoding, delimiter, ..."""
-        return str(getattr(self.reader, "told", ""))
+        return str(getattr(self.reader, "description", ""))
 
     @cached_property
     def n_rows(self) -> int:
-        """Rows there are; counted once, when first asked for."""
+        """Rows there are; counted once, at the first use."""
         return self.reader.count()
 
     @property
@@ -523,9 +525,9 @@ class Scan:
             From two results to one, neither of which may be changed.
         """
         self._check_files()
-        found = self.reader.reduce(self, work, combine)
+        result = self.reader.reduce(self, work, combine)
         self._check_files()
-        return found
+        return result
 
     def sample(self, size: int, *, seed: int = 0, classes: bool = False) -> Sample:
         """Draw rows uniformly in one pass, which also counts rows and classes.
@@ -672,8 +674,8 @@ class Scan:
         """
         self.reader.check_split()
         rest, held_out = (
-            replace(self, reader=SplitReader(self.reader, float(share), seed, held, rows))
-            for held in (False, True)
+            replace(self, reader=SplitReader(self.reader, float(share), seed, is_held_out, rows))
+            for is_held_out in (False, True)
         )
         return rest, held_out
 

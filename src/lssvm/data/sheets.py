@@ -11,11 +11,11 @@ from typing import Any
 from lssvm._core.errors import InvalidInputError, library
 from lssvm.data.csv_files import CsvOptions, file_stamp, open_bytes
 from lssvm.data.number_text import (
-    Judged,
+    NumberReading,
     NumberStyle,
-    judge,
+    describe_styles,
     preferred_decimal,
-    said_styles,
+    recognise_numbers,
     styles,
     trimmed,
     word_remedy,
@@ -40,29 +40,29 @@ class TableFile:
     schema : pyarrow.Schema
     integers : set of str
         Columns whose numbers have no fractions.
-    doubts : mapping from str to Judged
+    doubts : mapping from str to NumberReading
         Columns of numbers but for a word.
-    told : str
+    description : str
         How it is read, where that is not as one would expect.
     """
 
-    def __init__(self, file: str, options: CsvOptions, place: str, found: Columns) -> None:
+    def __init__(self, file: str, options: CsvOptions, place: str, content: Columns) -> None:
         import pyarrow as pa
 
-        names, columns, self.first, told = found
+        names, columns, self.first, described = content
         self.name, self.options, self.place = file, options, place
         self.integers: set[str] = set()
-        self.doubts: dict[str, Judged] = {}
+        self.doubts: dict[str, NumberReading] = {}
         self._styles: set[NumberStyle] = set()
         made = [self._column(n, c) for n, c in zip(names, columns, strict=True)]
         texts = [column for column in made if pa.types.is_string(column.type)]
         self._tried = styles(
             options.decimal, options.thousands, options.decimal or preferred_decimal(texts, None)
         )
-        made = [self._judged(n, c) for n, c in zip(names, made, strict=True)]
+        made = [self._recognised(n, c) for n, c in zip(names, made, strict=True)]
         self.table = pa.table(dict(zip(names, made, strict=True)))
         self.schema = self.table.schema
-        self.told = ", ".join(filter(None, [told, *said_styles(self._styles)]))
+        self.description = ", ".join(filter(None, [described, *describe_styles(self._styles)]))
 
     def _column(self, name: str, values: list[Any]) -> Any:
         """Return a column as Arrow has it: numbers, booleans, dates, or trimmed text."""
@@ -84,16 +84,16 @@ class TableFile:
                 return pa.array(values, pa.timestamp("us"))
         return trimmed(pa.array([_text(v) for v in values], pa.string()), self.options.nulls)
 
-    def _judged(self, name: str, column: Any) -> Any:
+    def _recognised(self, name: str, column: Any) -> Any:
         import pyarrow as pa
 
         kind = self.options.types.get(name)
         if not pa.types.is_string(column.type) or kind == "text":
             whole = kind == "integer" and pa.types.is_floating(column.type)
             return column.cast(pa.int64()) if whole else column
-        judged = judge(column, self._tried)
-        if kind in ("number", "integer") and judged.style is None:
-            judged = Judged(self._tried[0])
+        reading = recognise_numbers(column, self._tried)
+        if kind in ("number", "integer") and reading.style is None:
+            reading = NumberReading(self._tried[0])
             row = self._tried[0].first_other(column)
             if row >= 0:
                 text = column[row].as_py()
@@ -102,12 +102,12 @@ class TableFile:
                     f"column {name!r}, where numbers are expected: repair it, or "
                     f"{word_remedy(name, text)}."
                 )
-        if judged.style is not None:
-            self._styles.add(judged.style)
-            column = judged.style.parse(column)
+        if reading.style is not None:
+            self._styles.add(reading.style)
+            column = reading.style.parse(column)
             return column.cast(pa.int64()) if kind == "integer" else column
-        if judged.word is not None:
-            self.doubts[name] = judged
+        if reading.word is not None:
+            self.doubts[name] = reading
         return column
 
     def count(self) -> int:
@@ -129,7 +129,7 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
-Columns = tuple[tuple[str, ...], tuple[list[Any], ...], int, str]  # names, values, first row, told
+Columns = tuple[tuple[str, ...], tuple[list[Any], ...], int, str]  # names, values, first row, text
 
 
 def open_sheet(file: str, options: CsvOptions) -> TableFile:
@@ -142,9 +142,9 @@ def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
     needed, otherwise = f"{file} is read with python-calamine", ", or save the sheet as CSV"
     calamine = library("python_calamine", needed, "[files]", otherwise)
     try:
-        book = calamine.CalamineWorkbook.from_path(file)
-        title = book.sheet_names[0]
-        rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
+        workbook = calamine.CalamineWorkbook.from_path(file)
+        title = workbook.sheet_names[0]
+        rows = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
     except (calamine.CalamineError, OSError, IndexError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InvalidInputError(
@@ -160,8 +160,12 @@ def _sheet(file: str, stamp: tuple[int, int, int]) -> Columns:
     body = cells[head + 1 :]
     while body and all(value is None for value in body[-1]):
         body.pop()
-    told = f"the sheet {title!r} of {len(book.sheet_names)}" if len(book.sheet_names) > 1 else ""
-    return tuple(names), tuple([row[j] for row in body] for j in used), head + 2, told
+    description = (
+        f"the sheet {title!r} of {len(workbook.sheet_names)}"
+        if len(workbook.sheet_names) > 1
+        else ""
+    )
+    return tuple(names), tuple([row[j] for row in body] for j in used), head + 2, description
 
 
 def _cell(value: Any) -> Any:

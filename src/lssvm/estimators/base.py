@@ -13,15 +13,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray, OnEvent
-from lssvm._core.device import like
+from lssvm._core.arrays import AnyArray, Array, BoolArray, FloatArray, OnEvent, like
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import Listener, Progress
 from lssvm._core.random import RandomState
 from lssvm.backends.host import Host, host_of
-from lssvm.codes import Coding
+from lssvm.codes import Code, Coding
 from lssvm.data.preparation import PreparedTable
-from lssvm.estimators.opening import Inputs, open_given
+from lssvm.estimators.opening import Inputs, open_rows
 from lssvm.explanations import Explanation
 from lssvm.fitting.explaining import (
     ExplainOptions,
@@ -30,8 +29,10 @@ from lssvm.fitting.explaining import (
     plain_columns,
     table_columns,
 )
-from lssvm.fitting.record import Fit, Posteriors
+from lssvm.fitting.record import Fit, Posteriors, Scaling
 from lssvm.kernels.factory import KernelChoice
+from lssvm.kernels.metric import MetricKernel
+from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 from lssvm.tuning.searches import check_option
 from lssvm.uncertainty import Probabilities, Residuals, calibrate, check_coverage
@@ -67,8 +68,8 @@ def reports(fit: FitMethod) -> FitMethod:
         model.__dict__.pop("_listener", None)
         if not hasattr(model, "_skl_callbacks") and not hasattr(model, "_parent_callback_ctx"):
             return fit(model, *args, **kwargs)
-        given = inspect.signature(fit).bind(model, *args, **kwargs).arguments
-        X, y = given.get("X"), given.get("y")
+        arguments = inspect.signature(fit).bind(model, *args, **kwargs).arguments
+        X, y = arguments.get("X"), arguments.get("y")
         context = model._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=model, X=X, y=y)
         model._listener = _CallbackListener(model, context, X, y)
@@ -149,7 +150,7 @@ Computed = TypeVar("Computed")
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
-    """Base of the estimators: publishes a record, and opens rows that predictions are asked for."""
+    """Base of the estimators: publishes a record, and opens the rows to predict."""
 
     C: Any
     fit_intercept: Any
@@ -165,6 +166,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: AnyArray
     preparation_: PreparedTable
+    preparations_: dict[Scaling, TablePreparation]  # of models for tables
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
@@ -196,8 +198,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         published |= fit.state.published(fit)
         if isinstance(fit.task, Classes):
             published |= {"classes_": fit.task.classes, "code_": fit.task.code}
-        metric = self._kernel_choice().metric
-        if metric is not None:
+        if isinstance(self.kernel, MetricKernel):
+            metric = self.kernel.metric
             full = isinstance(metric, str) and metric == "full"
             published["metric_"] = fit.main.metric.published(fit.main.model.n_features, full=full)
         if "none" in fit.prepared:
@@ -211,10 +213,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _inputs(self, X: Any, method: str = "predict") -> Inputs:
         """Return the rows that a method was called with, checked."""
         check_is_fitted(self)
-        return open_given(self, X).inputs(method)
+        return open_rows(self, X).inputs(method)
 
     def _once(self, name: str, what: str, compute: Callable[[Fit[Any]], Computed]) -> Computed:
-        """Return what is computed when it is first asked for, where the fit has kept enough."""
+        """Return what is computed at its first use, where the fit has kept enough."""
         if name not in self._cache:
             self.record_.need("prediction", what)
             self._cache[name] = compute(self.record_)
@@ -302,6 +304,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     multiclass: Any = "auto"
     class_weight: Any
     classes_: AnyArray
+    code_: Code
 
     def _check_coding(self, *fixed: str) -> None:
         """Refuse what cannot be decoded or calibrated; some values cannot be chosen here."""
@@ -418,7 +421,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return rows.apply(self.record_, work, empty, "predict_set")
 
     def _probabilities(self) -> Probabilities:
-        """Return the calibration, which is computed when it is first asked for."""
+        """Return the calibration, which is computed at its first use."""
 
         def compute(fit: Fit[Any]) -> Probabilities:
             assert fit.calibration is not None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, TypeVar
 
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import map_rows, open_given, with_better_code
+from lssvm.estimators.opening import map_rows, open_rows, with_better_code
 from lssvm.fitting.dual import DualSettings, fit_dual
 from lssvm.tuning import CirculantSearch, ShrinkingGridSearch
 
@@ -21,8 +22,8 @@ def _fit(
     """Fit the rows after their metric, with the output code that suits them."""
     settings = DualSettings.of(estimator)
     choice = settings.choice
-    given = open_given(estimator, X, y, sample_weight, groups)
-    rows, task = given.in_memory(sparse=choice.accepts_sparse, **options)
+    opened = open_rows(estimator, X, y, sample_weight, groups)
+    rows, task = opened.in_memory(sparse=choice.accepts_sparse, **options)
     rows, metric = map_rows(rows, choice, settings.seed)
     rows, task = with_better_code(estimator, rows, task, choice, by_class=False)
     fit = fit_dual(rows, task, settings, callback_of(estimator))
@@ -30,6 +31,7 @@ def _fit(
     return estimator
 
 
+@dataclass(eq=False, repr=False)
 class LSSVC(KernelClassifier):
     r"""Least squares support vector classifier, solved exactly in the dual.
 
@@ -155,40 +157,22 @@ class LSSVC(KernelClassifier):
     True
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        fit_intercept: bool = True,
-        multiclass: Any = "auto",
-        class_weight: Any = None,
-        solver: Any = "auto",
-        reduction: Any = None,
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.fit_intercept = fit_intercept
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.solver = solver
-        self.reduction = reduction
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    fit_intercept: bool = True
+    multiclass: Any = "auto"
+    class_weight: Any = None
+    solver: Any = "auto"
+    reduction: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     @classmethod
     def suykens2002(cls, **options: Any) -> Self:
@@ -247,6 +231,7 @@ class LSSVC(KernelClassifier):
         return _fit(self, X, y, sample_weight, groups)
 
 
+@dataclass(eq=False, repr=False)
 class LSSVR(KernelRegressor):
     r"""Least squares support vector regression, solved exactly in the dual.
 
@@ -369,38 +354,21 @@ class LSSVR(KernelRegressor):
     True
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        fit_intercept: bool = True,
-        solver: Any = "auto",
-        reduction: Any = None,
-        loss: str = "squared",
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.reduction = reduction
-        self.loss = loss
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    fit_intercept: bool = True
+    solver: Any = "auto"
+    reduction: Any = None
+    loss: str = "squared"
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     @classmethod
     def suykens2002(cls, **options: Any) -> Self:

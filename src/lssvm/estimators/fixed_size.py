@@ -5,7 +5,7 @@ What the two share comes first: rows of any kind, updates and sparsity paths.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import RLock
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
@@ -19,9 +19,9 @@ from lssvm._core.random import RandomState
 from lssvm.data.dataset import open_dataset
 from lssvm.data.preparation import PreparedTable
 from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
-from lssvm.estimators.opening import Opened, open_given
+from lssvm.estimators.opening import Opened, open_rows
 from lssvm.fitting.fixed_settings import FixedSettings
-from lssvm.fitting.fixed_size import add_rows, fit_fixed_size, forget_rows, sparsity_path
+from lssvm.fitting.fixed_size import change_rows, fit_fixed_size, sparsity_path
 from lssvm.prototypes import RenyiEntropy
 from lssvm.reductions import SparsityPath
 from lssvm.solvers import PCG
@@ -50,13 +50,13 @@ Model = TypeVar("Model", bound="FixedSizeLSSVC | FixedSizeLSSVR")
 def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> Model:
     settings, callback = FixedSettings.of(estimator), callback_of(estimator)
     data, cv = open_dataset(X, y, sample_weight, groups).with_validation(settings.cv)
-    settings, given = replace(settings, cv=cv), Opened.of(estimator, data)
-    rows, task, metric = given.rows(callback, getattr(estimator, "_classes_to_come", None))
+    settings, opened = replace(settings, cv=cv), Opened.of(estimator, data)
+    rows, task, metric = opened.rows(callback, getattr(estimator, "_classes_to_come", None))
     fit = fit_fixed_size(rows, task, settings.after(metric), callback).with_metric(metric)
-    prepared = given.preparation
+    prepared = opened.preparation
     if prepared is not None:
         fit = replace(fit, prepared={"none": prepared})
-    estimator._publish(fit, given.native)
+    estimator._publish(fit, opened.native)
     return estimator
 
 
@@ -80,15 +80,15 @@ def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
             "target, and differently for rows of the first fit. Fit again without the rows, or "
             "without these columns."
         )
-    return _change(estimator, forget_rows, X, y, sample_weight)
+    return _change(estimator, X, y, sample_weight, sign=-1)
 
 
-def _change(estimator: Model, change: Any, X: Any, y: Any, sample_weight: Any) -> Model:
+def _change(estimator: Model, X: Any, y: Any, sample_weight: Any, *, sign: int) -> Model:
     """Add rows to a fitted model, or remove them."""
     with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
-        given, old = open_given(estimator, X, y, sample_weight), estimator.record_
-        rows = given.further_rows(old.task, callback_of(estimator), old.state.centre)
-        fit = change(old, rows, estimator._host())
+        opened, old = open_rows(estimator, X, y, sample_weight), estimator.record_
+        rows = opened.further_rows(old.task, callback_of(estimator), old.state.centre)
+        fit = change_rows(old, rows, estimator._host(), sign=sign)
         estimator.__dict__.pop("sparsity_paths_", None)
         estimator._publish(fit, estimator.dual_coef_)
         return estimator
@@ -102,6 +102,7 @@ def _sparsity_path(estimator: Model) -> SparsityPath | list[SparsityPath]:
     return paths[0] if len(paths) == 1 else list(paths)
 
 
+@dataclass(eq=False, repr=False)
 class FixedSizeLSSVC(KernelClassifier):
     r"""Fixed-size least squares support vector classifier that tunes itself.
 
@@ -272,46 +273,25 @@ class FixedSizeLSSVC(KernelClassifier):
     (True, (30, 1))
     """
 
-    def __init__(
-        self,
-        n_prototypes: Any = "auto",
-        *,
-        C: Any = "cv",
-        gamma: Any = "cv",
-        kernel: Any = "rbf",
-        fit_intercept: bool | str = True,
-        selection: Any = "random",
-        reduction: Any = None,
-        multiclass: Any = "auto",
-        class_weight: Any = None,
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        solver: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.selection = selection
-        self.reduction = reduction
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.solver = solver
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_prototypes: Any = "auto"
+    _: KW_ONLY
+    C: Any = "cv"
+    gamma: Any = "cv"
+    kernel: Any = "rbf"
+    fit_intercept: bool | str = True
+    selection: Any = "random"
+    reduction: Any = None
+    multiclass: Any = "auto"
+    class_weight: Any = None
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    solver: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         """Say that arrays of other libraries are taken."""
@@ -418,7 +398,7 @@ class FixedSizeLSSVC(KernelClassifier):
         with _lock_of(self):
             if self.__sklearn_is_fitted__():
                 self._check_classes(classes)
-                return _change(self, add_rows, X, y, sample_weight)
+                return _change(self, X, y, sample_weight, sign=1)
             self._classes_to_come = classes
             try:
                 return self.fit(X, y, sample_weight)
@@ -488,7 +468,7 @@ class FixedSizeLSSVC(KernelClassifier):
         float
         """
         check_is_fitted(self)
-        return open_given(self, X, y, sample_weight).score()
+        return open_rows(self, X, y, sample_weight).score()
 
     def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
         r"""Return the cross-validated error against the number of support vectors.
@@ -523,6 +503,7 @@ class FixedSizeLSSVC(KernelClassifier):
         return _sparsity_path(self)
 
 
+@dataclass(eq=False, repr=False)
 class FixedSizeLSSVR(KernelRegressor):
     r"""Fixed-size least squares support vector regression that tunes itself.
 
@@ -695,44 +676,24 @@ class FixedSizeLSSVR(KernelRegressor):
     (True, (20, 1))
     """
 
-    def __init__(
-        self,
-        n_prototypes: Any = "auto",
-        *,
-        C: Any = "cv",
-        gamma: Any = "cv",
-        kernel: Any = "rbf",
-        fit_intercept: bool | str = True,
-        selection: Any = "random",
-        reduction: Any = None,
-        loss: str = "squared",
-        cv: Any = 10,
-        search: Any = "path",
-        scoring: Any = None,
-        solver: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.selection = selection
-        self.reduction = reduction
-        self.loss = loss
-        self.cv = cv
-        self.search = search
-        self.scoring = scoring
-        self.solver = solver
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_prototypes: Any = "auto"
+    _: KW_ONLY
+    C: Any = "cv"
+    gamma: Any = "cv"
+    kernel: Any = "rbf"
+    fit_intercept: bool | str = True
+    selection: Any = "random"
+    reduction: Any = None
+    loss: str = "squared"
+    cv: Any = 10
+    search: Any = "path"
+    scoring: Any = None
+    solver: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         """Say that arrays of other libraries are taken."""
@@ -831,7 +792,7 @@ class FixedSizeLSSVR(KernelRegressor):
         with _lock_of(self):
             if not self.__sklearn_is_fitted__():
                 return self.fit(X, y, sample_weight)
-            return _change(self, add_rows, X, y, sample_weight)
+            return _change(self, X, y, sample_weight, sign=1)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, out: Any = None
@@ -902,7 +863,7 @@ class FixedSizeLSSVR(KernelRegressor):
         float
         """
         check_is_fitted(self)
-        return open_given(self, X, y, sample_weight).score()
+        return open_rows(self, X, y, sample_weight).score()
 
     def sparsity_path(self) -> SparsityPath | list[SparsityPath]:
         r"""Return the cross-validated error against the number of support vectors.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -12,21 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 from lssvm._core.arrays import FloatArray
 from lssvm._core.random import RandomState
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, callback_of, reports
-from lssvm.estimators.opening import Opened, map_rows, open_given
+from lssvm.estimators.opening import Opened, map_rows, open_rows
 from lssvm.fitting.greedy import GreedySettings, fit_greedy, truncate_fit
 
 Model = TypeVar("Model", bound="GreedyLSSVC | GreedyLSSVR")
 
 
-def _fit(estimator: Model, given: Opened) -> Model:
+def _fit(estimator: Model, opened: Opened) -> Model:
     choice, settings = estimator._kernel_choice(), GreedySettings.of(estimator)
-    rows, task = given.in_memory(sparse=choice.accepts_sparse)
+    rows, task = opened.in_memory(sparse=choice.accepts_sparse)
     rows, metric = map_rows(rows, choice, settings.seed)
     fit = fit_greedy(rows, task, settings, callback_of(estimator))
     estimator._publish(fit.with_metric(metric))
     return estimator
 
 
+@dataclass(eq=False, repr=False)
 class GreedyLSSVC(KernelClassifier):
     r"""Sparse least squares support vector classifier, built one basis function at a time.
 
@@ -148,44 +150,24 @@ class GreedyLSSVC(KernelClassifier):
     20
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        gamma: Any = "scale",
-        kernel: Any = "rbf",
-        fit_intercept: bool = True,
-        epsilon: float | str = 0.5,
-        criterion: str = "fsals",
-        candidates: int | None = None,
-        prefit: bool = False,
-        max_support: int | str | None = None,
-        validation_fraction: float | None = None,
-        cv: Any = 10,
-        multiclass: Any = "ova",
-        class_weight: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.candidates = candidates
-        self.prefit = prefit
-        self.max_support = max_support
-        self.validation_fraction = validation_fraction
-        self.cv = cv
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    gamma: Any = "scale"
+    kernel: Any = "rbf"
+    fit_intercept: bool = True
+    epsilon: float | str = 0.5
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | str | None = None
+    validation_fraction: float | None = None
+    cv: Any = 10
+    multiclass: Any = "ova"
+    class_weight: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     @classmethod
     def jiao2007(cls, *, sampled: bool = False, **options: Any) -> Self:
@@ -230,7 +212,7 @@ class GreedyLSSVC(KernelClassifier):
         """
         self._forget_fit()
         self._check_coding("threshold", "targets", "loss")
-        return _fit(self, open_given(self, X, y, sample_weight, groups))
+        return _fit(self, open_rows(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
         """Return the model of the first basis functions of every output.
@@ -256,6 +238,7 @@ class GreedyLSSVC(KernelClassifier):
         return copy.copy(self)._publish(truncate_fit(self.record_, n))
 
 
+@dataclass(eq=False, repr=False)
 class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Sparse least squares support vector regression, built one basis function at a time.
 
@@ -357,40 +340,22 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
     (True, True)
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        gamma: Any = "scale",
-        kernel: Any = "rbf",
-        fit_intercept: bool = True,
-        epsilon: float | str = 0.1,
-        criterion: str = "fsals",
-        candidates: int | None = None,
-        prefit: bool = False,
-        max_support: int | str | None = None,
-        validation_fraction: float | None = None,
-        cv: Any = 10,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.candidates = candidates
-        self.prefit = prefit
-        self.max_support = max_support
-        self.validation_fraction = validation_fraction
-        self.cv = cv
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: Any = 1.0
+    _: KW_ONLY
+    gamma: Any = "scale"
+    kernel: Any = "rbf"
+    fit_intercept: bool = True
+    epsilon: float | str = 0.1
+    criterion: str = "fsals"
+    candidates: int | None = None
+    prefit: bool = False
+    max_support: int | str | None = None
+    validation_fraction: float | None = None
+    cv: Any = 10
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -416,7 +381,7 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
             Itself.
         """
         self._forget_fit()
-        return _fit(self, open_given(self, X, y, sample_weight, groups))
+        return _fit(self, open_rows(self, X, y, sample_weight, groups))
 
     def truncate(self, n: int) -> Self:
         """Return the model of the first basis functions of every output.

@@ -117,7 +117,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
     test part and its inputs.
 
     An interval is calibrated at the first call
-    that asks for one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits if
+    that needs one: ``n_origins`` times ``n_paths`` simulated paths, and ``n_origins`` refits if
     the estimator is not a plain `LSSVR`.
 
     Examples
@@ -366,7 +366,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         history: Any,
         X_history: Any,
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Return a free run, and intervals where asked for."""
+        """Return a free run, and intervals on request."""
         check_is_fitted(self)
         check_count("steps", steps, 1)
         coverage = check_coverage(coverage)
@@ -502,7 +502,7 @@ def _calendars(y: Any, times: Any, sizes: list[int], listed: bool) -> tuple[Cale
             return ()
         try:
             made = [Calendar.of(index, "y") for index in indices]
-        except InvalidInputError:  # nobody has asked for times: `forecast_times` says so
+        except InvalidInputError:  # times were not requested: `forecast_times` raises
             return ()
         names = [getattr(one, "name", None) for one in (y if listed else [y])]
         return tuple(

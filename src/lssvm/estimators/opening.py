@@ -27,23 +27,17 @@ from lssvm._core.arrays import (
     check_weight,
     get_namespace,
     is_sparse,
+    on_host,
+    same_place,
     take_rows,
 )
 from lssvm._core.blocks import as_bytes, require, slices
-from lssvm._core.device import on_host, same_place
 from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, seed_of
 from lssvm.backends.device import Backend
-from lssvm.backends.host import Host, UsesResources, host_of
-from lssvm.backends.rows import (
-    Rows,
-    ScanRows,
-    Training,
-    class_rows,
-    find_backend,
-    number_targets,
-)
+from lssvm.backends.host import Host, UsesResources, find_backend, host_of
+from lssvm.backends.rows import Rows, ScanRows, Training, class_rows, number_targets
 from lssvm.codes import Coding, make_code
 from lssvm.data.arrow import write_table
 from lssvm.data.dataset import Arrays, Dataset, open_dataset
@@ -178,12 +172,12 @@ def with_better_code(
     if better is task:
         return rows, task
     data = (rows.X, rows.labels, rows.sample_weight, Host(rows.budget, rows.threads))
-    own = class_rows(better, *data, by_class=by_class, counts=counts)
-    return replace(rows, Y=own.Y, weight=own.weight, loss_weight=own.loss_weight), better
+    coded = class_rows(better, *data, by_class=by_class, counts=counts)
+    return replace(rows, Y=coded.Y, weight=coded.weight, loss_weight=coded.loss_weight), better
 
 
 def map_rows(rows: Rows, choice: KernelChoice, seed: int) -> tuple[Rows, Metric]:
-    """Return rows after the metric that a parameter asks for, and the metric."""
+    """Return rows after the metric that a parameter requests, and the metric."""
     if choice.metric is None:
         return rows, IDENTITY
     metric = metric_of(check_metric(choice), rows, choice, seed)
@@ -244,7 +238,7 @@ def validated(estimator: Estimator, X: Any, y: Any = "no_validation", **options:
     -------
     X, or X and y
     """
-    alone = isinstance(y, str) and y == "no_validation"
+    without_targets = isinstance(y, str) and y == "no_validation"
     try:
         checked = validate_data(estimator, X, y, **options)
     except ValueError as error:
@@ -258,7 +252,7 @@ def validated(estimator: Estimator, X: Any, y: Any = "no_validation", **options:
             ) from error
         raise
     change = "bring its columns to one scale (sklearn.preprocessing.StandardScaler)"
-    check_magnitude(checked if alone else checked[0], "X", change, small=alone)
+    check_magnitude(checked if without_targets else checked[0], "X", change, small=without_targets)
     return checked
 
 
@@ -320,7 +314,7 @@ def warn_of_scales(estimator: Estimator, X: Any, names: Any = None) -> None:
     Parameters
     ----------
     estimator : estimator
-        Nothing is said where its kernel has a width for each feature, or takes no features.
+        There is no warning where its kernel has a width for each feature, or takes no features.
     X : array of shape (n, d)
     names : array of str, optional
         Of the columns.
@@ -331,8 +325,12 @@ def warn_of_scales(estimator: Estimator, X: Any, names: Any = None) -> None:
     taken to be at least a tenth of the range.
     """
     gamma: Any = getattr(estimator, "gamma", None)
-    own = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
-    if own or estimator.kernel == "precomputed" or (isinstance(gamma, str) and gamma == "ard"):
+    weighs_columns = not isinstance(getattr(estimator, "kernel", "rbf"), str) or np.ndim(gamma) > 0
+    if (
+        weighs_columns
+        or estimator.kernel == "precomputed"
+        or (isinstance(gamma, str) and gamma == "ard")
+    ):
         return
     if not isinstance(X, np.ndarray) or X.shape[0] < 2 or X.shape[1] < 2:
         return
@@ -380,7 +378,7 @@ def check_on_device(estimator: Estimator, X: Array) -> Array:
 
 
 def check_namespace(estimator: Estimator, X: Any, method: str) -> None:
-    """Refuse another library than that of the fit, as scikit-learn's dispatch asks for."""
+    """Refuse another library than that of the fit, as scikit-learn's dispatch requires."""
     supported = estimator.__sklearn_tags__().array_api_support
     if not get_config()["array_api_dispatch"] or not supported:
         return
@@ -396,7 +394,7 @@ def check_namespace(estimator: Estimator, X: Any, method: str) -> None:
 # -- what the caller gave --------------------------------------------------------------------------
 
 
-def open_given(
+def open_rows(
     estimator: Estimator, X: Any, y: Any = None, weight: Any = None, groups: Any = None
 ) -> Opened:
     """Open what a caller gave, whatever it is."""
@@ -577,7 +575,7 @@ def _rows_of_arrays(
     classes : array-like or None, default=None
         All labels of a new fit, where some come with later rows.
     by_class : bool, default=False
-        Whether the recipe keeps moments per class, where the task asks for that: weights of rows
+        Whether the recipe keeps moments per class, where the task needs that: weights of rows
         are then without those of classes, and targets are looked up.
     **centring
         For regressors: ``by_moments``, ``centred`` and ``centre`` of `_number_rows`.
@@ -598,7 +596,7 @@ def _rows_of_arrays(
     y = column_or_1d(y, warn=True) if labels else np.asarray(y, dtype=np.float64)
     if labels:
         check_classification_targets(y)
-    given, weight = (X, y), check_weight(weight, X.shape[0])
+    caller_data, weight = (X, y), check_weight(weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     if _classifies(estimator):
         assert not isinstance(task, Numbers)
@@ -609,8 +607,8 @@ def _rows_of_arrays(
     else:
         assert not isinstance(task, Classes)
         rows, task = _number_rows(estimator, X, y, weight, task, **centring)
-    groups = check_groups(data.groups, given[0].shape[0])
-    return replace(rows, positions=positions, given=given, groups=groups), task
+    groups = check_groups(data.groups, caller_data[0].shape[0])
+    return replace(rows, positions=positions, caller_data=caller_data, groups=groups), task
 
 
 def _number_rows(
@@ -626,7 +624,7 @@ def _number_rows(
 ) -> tuple[Rows, Numbers]:
     """Return rows with numbers as targets, less their centre.
 
-    ``by_moments`` says that squares of the targets are summed, which an offset costs digits:
+    ``by_moments`` means that squares of the targets are summed, which an offset costs digits:
     ``centred`` takes about the weighted means off the targets of a new fit, ``centre`` (k,) is what
     is taken off those of further rows.
     """
@@ -690,8 +688,8 @@ def _rows_of_sample(
         targets = targets[:, 0] if block.target.ndim == 1 else targets
         centred = estimator.fit_intercept is True
         rows, task = _number_rows(estimator, X, targets, weight, centred=centred, by_moments=False)
-    given = X, block.target
-    return replace(rows, positions=drawn.positions, given=given, by_position=True), task
+    caller_data = X, block.target
+    return replace(rows, positions=drawn.positions, caller_data=caller_data, by_position=True), task
 
 
 # -- rows that predictions are wanted for ----------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError, not_known
-from lssvm.codes import Code
 from lssvm.data.dataset import Dataset
 from lssvm.data.sampling import Sample
 from lssvm.estimators.base import KernelClassifier, KernelEstimator, intervals, local_ends, reports
@@ -34,14 +33,14 @@ from lssvm.estimators.table_fit import (
     weights_of,
     with_targets,
 )
-from lssvm.fitting.record import Fit, Scaling
+from lssvm.fitting.record import Fit
 from lssvm.fitting.table_record import TableFit, local_error
-from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.targets import check_labels, check_numbers
 from lssvm.uncertainty import Residuals, check_coverage
 
 
+@dataclass(eq=False, repr=False)
 class LSSVMClassifier(KernelClassifier):
     """The model for tables: predicts classes from a raw data frame.
 
@@ -144,49 +143,25 @@ class LSSVMClassifier(KernelClassifier):
     (True, ['same'])
     """
 
-    code_: Code
-    preparations_: dict[Scaling, TablePreparation]
-
-    def __init__(
-        self,
-        preset: str = "balanced",
-        *,
-        time_limit: float | None = None,
-        scoring: Any = None,
-        drop: bool | Sequence[str] = True,
-        keep: Sequence[str] = (),
-        ordered: Mapping[str, Sequence[Any]] | None = None,
-        scaling: Any = "auto",
-        kernel: Any = "auto",
-        metric: Any = "auto",
-        leaf_size: Any = "auto",
-        n_trees: Any = "auto",
-        n_prototypes: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        class_weight: Any = None,
-    ) -> None:
-        self.preset = preset
-        self.time_limit = time_limit
-        self.scoring = scoring
-        self.drop = drop
-        self.keep = keep
-        self.ordered = ordered
-        self.scaling = scaling
-        self.kernel = kernel
-        self.metric = metric
-        self.leaf_size = leaf_size
-        self.n_trees = n_trees
-        self.n_prototypes = n_prototypes
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.class_weight = class_weight
+    preset: str = "balanced"
+    _: KW_ONLY
+    time_limit: float | None = None
+    scoring: Any = None
+    drop: bool | Sequence[str] = True
+    keep: Sequence[str] = ()
+    ordered: Mapping[str, Sequence[Any]] | None = None
+    scaling: Any = "auto"
+    kernel: Any = "auto"
+    metric: Any = "auto"
+    leaf_size: Any = "auto"
+    n_trees: Any = "auto"
+    n_prototypes: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    class_weight: Any = None
 
     def __sklearn_tags__(self) -> Any:
         return takes_tables(super().__sklearn_tags__())
@@ -413,6 +388,7 @@ def _numbers(classes: AnyArray, y: AnyArray) -> IntArray:
     return np.where(classes[place] == y, place, 0).astype(np.intp)
 
 
+@dataclass(eq=False, repr=False)
 class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """The model for tables: predicts numbers from a raw data frame.
 
@@ -516,48 +492,25 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     (True, True)
     """
 
-    preparations_: dict[Scaling, TablePreparation]
-
-    def __init__(
-        self,
-        preset: str = "balanced",
-        *,
-        time_limit: float | None = None,
-        scoring: Any = None,
-        drop: bool | Sequence[str] = True,
-        keep: Sequence[str] = (),
-        ordered: Mapping[str, Sequence[Any]] | None = None,
-        scaling: Any = "auto",
-        kernel: Any = "auto",
-        metric: Any = "auto",
-        leaf_size: Any = "auto",
-        n_trees: Any = "auto",
-        n_prototypes: Any = "auto",
-        device: Any = None,
-        memory_budget: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        target_scale: str = "identity",
-    ) -> None:
-        self.preset = preset
-        self.time_limit = time_limit
-        self.scoring = scoring
-        self.drop = drop
-        self.keep = keep
-        self.ordered = ordered
-        self.scaling = scaling
-        self.kernel = kernel
-        self.metric = metric
-        self.leaf_size = leaf_size
-        self.n_trees = n_trees
-        self.n_prototypes = n_prototypes
-        self.device = device
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.target_scale = target_scale
+    preset: str = "balanced"
+    _: KW_ONLY
+    time_limit: float | None = None
+    scoring: Any = None
+    drop: bool | Sequence[str] = True
+    keep: Sequence[str] = ()
+    ordered: Mapping[str, Sequence[Any]] | None = None
+    scaling: Any = "auto"
+    kernel: Any = "auto"
+    metric: Any = "auto"
+    leaf_size: Any = "auto"
+    n_trees: Any = "auto"
+    n_prototypes: Any = "auto"
+    device: Any = None
+    memory_budget: Any = None
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    target_scale: str = "identity"
 
     def __sklearn_tags__(self) -> Any:
         return takes_tables(super().__sklearn_tags__())

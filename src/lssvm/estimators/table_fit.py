@@ -12,14 +12,12 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_weight, is_int
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_weight, is_int, on_host
 from lssvm._core.blocks import as_bytes, n_threads, one_blas_thread
-from lssvm._core.device import on_host
 from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_known, not_usable
 from lssvm._core.random import as_generator
 from lssvm.backends.device import Backend
-from lssvm.backends.host import host_of
-from lssvm.backends.rows import find_backend
+from lssvm.backends.host import find_backend, host_of
 from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import Learned, PreparedTable
@@ -28,14 +26,15 @@ from lssvm.data.sampling import Sample
 from lssvm.estimators.base import callback_of
 from lssvm.estimators.opening import Inputs, check_groups
 from lssvm.fitting.compression import compress
-from lssvm.fitting.input_metric import check_length, read_metric
-from lssvm.fitting.problem import AllRows, Encode, Problem
 from lssvm.fitting.record import Fit, Scaling
 from lssvm.fitting.table import SMALL, Interrupted, fit_table
 from lssvm.fitting.table_record import (
     KERNELS,
     SCALINGS,
+    AllRows,
     Configuration,
+    Encode,
+    Problem,
     TableFit,
     column_importances,
 )
@@ -43,7 +42,8 @@ from lssvm.fitting.table_scoring import make_scorer, read_scorer
 from lssvm.fitting.table_updates import change_rows
 from lssvm.fitting.table_work import PRESETS, Clock, TableSettings
 from lssvm.kernels import Metric
-from lssvm.local.cluster import find_engine
+from lssvm.kernels.metric import check_length, read_metric
+from lssvm.local.engine import find_engine
 from lssvm.preparation import TablePreparation
 from lssvm.tasks import Classes, Task
 
@@ -121,8 +121,8 @@ def settings_of(model: Model, data: Dataset | None) -> TableSettings:
         values["rounds"] = 0
     elif not (isinstance(model.metric, str) and model.metric == "auto"):
         metric = read_metric(model.metric)
-        given = isinstance(metric, Metric)
-        values |= {"rounds": 0, "metric": metric} if given else {"shape": metric}
+        fixed = isinstance(metric, Metric)
+        values |= {"rounds": 0, "metric": metric} if fixed else {"shape": metric}
     sizes = {"leaf_size": model.leaf_size, "n_trees": model.n_trees}
     for name, size in (sizes | {"n_prototypes": model.n_prototypes}).items():
         least = 0 if name == "n_prototypes" else 1
@@ -136,13 +136,13 @@ def settings_of(model: Model, data: Dataset | None) -> TableSettings:
     return replace(settings, largest=max(min(settings.largest, largest), 100))
 
 
-def _some_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
+def _some_of(name: str, option: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values that a parameter names: "auto" is all of them."""
-    if isinstance(given, str) and given == "auto":
+    if isinstance(option, str) and option == "auto":
         return known
-    chosen = (given,) if isinstance(given, str) else tuple(given)
+    chosen = (option,) if isinstance(option, str) else tuple(option)
     if not chosen or any(value not in known for value in chosen):
-        raise not_usable(name, given, f"give 'auto', or one or more of {', '.join(known)}.")
+        raise not_usable(name, option, f"give 'auto', or one or more of {', '.join(known)}.")
     return chosen
 
 

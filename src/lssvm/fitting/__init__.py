@@ -1,9 +1,8 @@
 """Fits as algorithms that one reads from top to bottom, and the record that they return."""
 
-from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Fit, Member, Trial
 from lssvm.fitting.table import Interrupted, fit_table
-from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration
+from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, Problem
 from lssvm.fitting.table_work import PRESETS, Scorer, TableSettings
 
 __all__ = [

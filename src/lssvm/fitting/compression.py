@@ -15,7 +15,6 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import Host
-from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Member
 from lssvm.fitting.stacking import StackLoss, fit_stack
 from lssvm.fitting.table_prototypes import (
@@ -24,7 +23,7 @@ from lssvm.fitting.table_prototypes import (
     prototypes_of,
     score_widths,
 )
-from lssvm.fitting.table_record import TableFit
+from lssvm.fitting.table_record import Problem, TableFit
 from lssvm.fitting.table_scoring import make_scorer
 from lssvm.fitting.table_work import Clock
 from lssvm.kernels import Kernel

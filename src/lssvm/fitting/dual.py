@@ -1,4 +1,4 @@
-"""The full dual model: what it is asked for; tune, solve, reduce, remember.
+"""The full dual model: settings, tuning, solution, reduction, data for calibration.
 
 [Suykens2002, chapter 3]
 """
@@ -75,10 +75,14 @@ class DualState(KernelState):
 
     def published(self, fit: Fit[Any]) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
-        own = {"n_iter_": self.iterations, "solver_": self.solver, "residual_": self.residual}
+        attributes = {
+            "n_iter_": self.iterations,
+            "solver_": self.solver,
+            "residual_": self.residual,
+        }
         if self.n_reweightings is not None:
-            own["n_reweightings_"] = self.n_reweightings
-        return super().published(fit) | own | {"reduction_path_": self.reduction_path}
+            attributes["n_reweightings_"] = self.n_reweightings
+        return super().published(fit) | attributes | {"reduction_path_": self.reduction_path}
 
     def reduced(self, form: str, fit: DualFit) -> DualState:
         """Return what a file of this form keeps."""
@@ -203,8 +207,8 @@ class DualCalibrationData:
         if unit is not None and self.weight is not None:
             share = (unit / self.weight)[slice(None) if part.rows is None else part.rows]
         observed = float(system.n if share is None else np.sum(1.0 / share))
-        own = self.Y if part.rows is None else self.Y[part.rows]
-        if are_observations(hash_rows(system.rows), own[:, part.columns], None, observed):
+        Y = self.Y if part.rows is None else self.Y[part.rows]
+        if are_observations(hash_rows(system.rows), Y[:, part.columns], None, observed):
             folds = list(np.arange(system.n)[:, None])
         else:
             folds, share = assign_folds(system.rows, None).test, None
@@ -291,17 +295,17 @@ class DualSettings(TunedSettings):
     @classmethod
     def of(cls, estimator: DualParameters) -> DualSettings:
         """Read and check the parameters of an estimator."""
-        given = estimator.reduction
+        reduction = estimator.reduction
         settings = cls(
             **cls.read(estimator),
             fit_intercept=bool(estimator.fit_intercept),
-            reduction=_reduction(given),
-            reduction_text=None if given is None else repr(given),
+            reduction=_reduction(reduction),
+            reduction_text=None if reduction is None else repr(reduction),
             threshold=Coding.of(getattr(estimator, "multiclass", "auto")).threshold,
         )
         settings.choice.check()
         check_option("threshold", settings.threshold, ("zero", "midpoint", "cv"))
-        if settings.choice.asks_ard and settings.separate:
+        if settings.choice.uses_ard and settings.separate:
             raise InvalidInputError(
                 "gamma='ard' finds one set of values for all outputs, so a search with "
                 "per_output=True cannot be used with it: use per_output=False."
@@ -328,12 +332,12 @@ class DualSettings(TunedSettings):
         return self.choice.precomputed or not (hasattr(self.cv, "__index__") or self.cv == "loo")
 
 
-def _reduction(given: Any) -> Prune | L0 | None:
+def _reduction(option: Any) -> Prune | L0 | None:
     known: dict[str, type[Prune | L0]] = {"prune": Prune, "l0": L0}
-    reduction = known[given]() if isinstance(given, str) and given in known else given
-    if given is not None and not isinstance(reduction, (Prune, L0)):
+    reduction = known[option]() if isinstance(option, str) and option in known else option
+    if option is not None and not isinstance(reduction, (Prune, L0)):
         raise InvalidInputError(
-            f"reduction={given!r} is not known: choose None, 'prune', 'l0', or an instance of "
+            f"reduction={option!r} is not known: choose None, 'prune', 'l0', or an instance of "
             "lssvm.reductions.Prune or lssvm.reductions.L0."
         )
     return reduction
@@ -341,25 +345,19 @@ def _reduction(given: Any) -> Prune | L0 | None:
 
 def fit_dual(rows: Rows, task: Task, settings: DualSettings, callback: Listener) -> DualFit:
     """Fit the dual model: least squares support vector machines of [Suykens2002, chapter 3]."""
-    problem = _open(rows, task, settings)
+    problem = _open(rows, task, settings, callback)
     with small_problem(rows.n_rows):
-        chosen = _as_given(problem, settings)
+        chosen = _untuned(problem)
         if settings.tunes:
-            chosen = _tune(problem, settings, settings.choice, callback)
+            chosen = _tune(problem, settings.choice)
             for _ in range(settings.robust_rounds):
-                problem = _weigh_down(problem, rows.weight, settings, chosen)
-                chosen = _tune(problem, settings, settings.choice, callback, again=True)
-            if settings.choice.asks_ard:
-                chosen = _spread_gamma(problem, rows, settings, chosen, callback)
-        solved = [
-            _reduce(
-                _use_loss(_solve(part, problem, settings, chosen), problem, settings),
-                problem,
-                settings,
-            )
-            for part in _parts_of(problem, chosen)
-        ]
-        fit = _record(rows, settings, problem, chosen, solved)
+                problem = _weigh_down(problem, chosen)
+                chosen = _tune(problem, settings.choice, again=True)
+            if settings.choice.uses_ard:
+                chosen = _spread_gamma(problem, chosen)
+        solved = [_solve(part, problem, chosen) for part in _parts_of(problem, chosen)]
+        solved = [_reduce(_use_loss(part, problem), problem) for part in solved]
+        fit = _record(problem, chosen, solved)
         return _with_thresholds(fit, rows, settings) if settings.threshold != "zero" else fit
 
 
@@ -385,10 +383,10 @@ def _with_thresholds(fit: DualFit, rows: Rows, settings: DualSettings) -> DualFi
     return replace(fit, state=replace(fit.state, threshold=moved), calibration=calibration)
 
 
-def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
+def _open(rows: Rows, task: Task, settings: DualSettings, callback: Listener) -> DualProblem:
     choice = settings.choice
     if choice.precomputed:
-        check_kernel_matrix(rows.X if rows.given is None else rows.given[0])
+        check_kernel_matrix(rows.X if rows.caller_data is None else rows.caller_data[0])
     gamma = choice.fixed_gamma(rows.X, rows.weight)
     system = DualSystem(
         choice.at(gamma),
@@ -418,18 +416,17 @@ def _open(rows: Rows, task: Task, settings: DualSettings) -> DualProblem:
         assert rows.labels is not None
         per_fold = FoldTargets.of(task, rows.labels, rows.sample_weight, folds)
     targets = Targets(Y, rows.labels, rows.weight, rows.sample_weight, rows.X)
-    return DualProblem(system, targets, task, groups, gamma, loss, cv, folds, per_fold)
+    made = (system, targets, task, groups, gamma, loss, cv, folds, per_fold)
+    return DualProblem(rows, settings, callback, *made)
 
 
-def _record(
-    rows: Rows, settings: DualSettings, problem: DualProblem, chosen: Chosen, parts: list[Part]
-) -> DualFit:
-    n, k = problem.targets.Y.shape
+def _record(problem: DualProblem, chosen: Chosen, parts: list[Part]) -> DualFit:
+    rows, settings, (n, k) = problem.rows, problem.settings, problem.targets.Y.shape
     coef, intercept, C = np.zeros((n, k)), np.zeros(k), np.empty(k)
     gamma: list[Any] = [None] * k
     for part in parts:
-        own = np.arange(n) if part.rows is None else part.rows
-        coef[np.ix_(own, part.columns)] = part.solved.alpha
+        members = np.arange(n) if part.rows is None else part.rows
+        coef[np.ix_(members, part.columns)] = part.solved.alpha
         intercept[part.columns], C[part.columns] = part.solved.b, part.C
         for j in part.columns:
             gamma[j] = part.gamma
@@ -443,7 +440,7 @@ def _record(
     coef = coef[used].astype(system.dtype, copy=False)
     intercept = intercept.astype(system.dtype, copy=False)
     relevance = None
-    if choice.asks_ard:
+    if choice.uses_ard:
         relevance = shares(published, rows.X, problem.targets.weight)
     n_reweightings = None
     if rows.labels is None:
@@ -463,23 +460,19 @@ def _record(
             n_reweightings=n_reweightings,
         ),
         settings.seed,
-        _remember(rows, settings, problem, chosen, parts, basis if len(used) == n else None),
+        _remember(problem, chosen, parts, basis if len(used) == n else None),
         tuning=chosen.tuning,
     )
 
 
 def _remember(
-    rows: Rows,
-    settings: DualSettings,
-    problem: DualProblem,
-    chosen: Chosen,
-    parts: list[Part],
-    basis: Any,
+    problem: DualProblem, chosen: Chosen, parts: list[Part], basis: Any
 ) -> DualCalibrationData:
     """Keep rows, targets and what cross-validation has predicted, as far as they are needed.
 
     ``basis`` are the rows, where all of them are support vectors.
     """
+    rows, settings = problem.rows, problem.settings
     held_out = held_out_rows = None
     # Of a weighted row that stands for many, "press" leaves out all, and a calibration only one.
     whole = settings.scoring == "press" and rows.weight is not None
@@ -490,14 +483,9 @@ def _remember(
             held_out = np.concatenate([p[0] for p in chosen.point.predictions(chosen.C[:1])])
             held_out_rows = np.concatenate(chosen.point.objective.folds.test)
     precomputed = isinstance(problem.system.kernel, Precomputed)
-    if (
-        rows.groups is not None
-        and held_out is None
-        and not precomputed
-        and settings.loss == "squared"
-    ):
-        held_out, held_out_rows = _without_groups(rows, settings, problem, parts)
     kept = [] if precomputed or settings.loss != "squared" else parts
+    if rows.groups is not None and held_out is None and kept:
+        held_out, held_out_rows = _without_groups(problem, parts)
     calibration = DualCalibrationData(
         [
             DualPart(part.columns, part.rows, part.choice.at(part.gamma), float(part.C[0]))
@@ -515,12 +503,12 @@ def _remember(
     return calibration.settled(Host(rows.budget, rows.threads))
 
 
-def _without_groups(
-    rows: Rows, settings: DualSettings, problem: DualProblem, parts: list[Part]
-) -> tuple[FloatArray, IntArray]:
-    """Return what the model says of rows whose folds of groups it has not seen."""
-    n_folds = int(settings.cv) if is_int(settings.cv) and settings.cv >= 2 else 10
-    folds = make_folds(n_folds, settings.seed, rows)
+def _without_groups(problem: DualProblem, parts: list[Part]) -> tuple[FloatArray, IntArray]:
+    """Return the outputs of rows by models that have not seen their groups."""
+    cv = problem.settings.cv
+    folds = make_folds(
+        int(cv) if is_int(cv) and cv >= 2 else 10, problem.settings.seed, problem.rows
+    )
     held_out = np.zeros((sum(len(test) for test in folds.test), problem.targets.Y.shape[1]))
     for part in parts:
         group = Group(np.arange(len(part.columns)), part.rows)
@@ -544,6 +532,9 @@ class DualProblem:
 
     Attributes
     ----------
+    rows : Rows
+    settings : DualSettings
+    callback : Listener
     system : DualSystem
         Of all rows; its kernel is that of the given gamma, or of 1.
     targets : Targets
@@ -556,7 +547,7 @@ class DualProblem:
     loss : Loss or None
         What tuning minimises; None for a criterion that needs no folds.
     cv : Folds or None
-        Folds that the caller asked for.
+        Folds as the caller gave them.
     folds : Folds or None
         Folds that are tuned on.
     per_fold : FoldTargets or None
@@ -564,6 +555,9 @@ class DualProblem:
         Whether a robust loss has changed the weights.
     """
 
+    rows: Rows
+    settings: DualSettings
+    callback: Listener
     system: DualSystem
     targets: Targets
     task: Task
@@ -575,10 +569,12 @@ class DualProblem:
     per_fold: FoldTargets | None
     lowered: bool = False
 
-    def part_targets(self, rows: IntArray | None, columns: IntArray) -> FloatArray:
+    def targets_of(self, part: Part) -> FloatArray:
         """Return the targets of a part."""
         Y = self.targets.Y
-        return np.asarray(Y[:, columns] if rows is None else Y[np.ix_(rows, columns)])
+        return np.asarray(
+            Y[:, part.columns] if part.rows is None else Y[np.ix_(part.rows, part.columns)]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -603,32 +599,22 @@ class Chosen:
     point: DualPoint | None = None
 
 
-def _as_given(problem: DualProblem, settings: DualSettings) -> Chosen:
+def _untuned(problem: DualProblem) -> Chosen:
     """Return C and gamma as the caller gave them; what is to be tuned is not a number yet."""
-    k = problem.targets.Y.shape[1]
+    k, settings = problem.targets.Y.shape[1], problem.settings
     C = np.full(k, np.nan if settings.C is None else settings.C)
     return Chosen(C, [problem.gamma] * k, settings.choice)
 
 
-def _tune(
-    problem: DualProblem,
-    settings: DualSettings,
-    choice: KernelChoice,
-    callback: Listener,
-    *,
-    again: bool = False,
-) -> Chosen:
+def _tune(problem: DualProblem, choice: KernelChoice, *, again: bool = False) -> Chosen:
     """Choose C and gamma, jointly for all outputs or for each by itself [Suykens2002, (3.13)].
 
-    A checkpoint holds the first search of a fit; ``again`` says that this is a later one.
+    A checkpoint holds the first search of a fit; ``again`` means that this is a later one.
     """
+    settings = problem.settings
     if is_criterion(settings.scoring):
         check_criterion(settings.scoring, settings.C)
-    space, chosen, results = (
-        _space(problem, settings, problem.system),
-        _as_given(problem, settings),
-        [],
-    )
+    space, chosen, results = _space(problem, problem.system), _untuned(problem), []
     counts = problem.targets.labels is not None and settings.scoring is None
     more: dict[str, Any] = {"resume": not again}
     if settings.search.checkpoint is not None:
@@ -636,13 +622,13 @@ def _tune(
         more["fingerprint"] = settings.fingerprint(data, problem.task, settings.fit_intercept)
     every = np.arange(len(chosen.C))
     for columns in every[:, None] if settings.separate else [every]:
-        own = _single(problem, settings, int(columns[0])) if settings.separate else problem
-        objective = _objective(own, settings, choice)
+        part = _single(problem, int(columns[0])) if settings.separate else problem
+        objective = _objective(part, choice)
         if counts:
-            n, X, Y = own.system.n, own.system.rows, own.targets.Y
+            n, X, Y = part.system.n, part.system.rows, part.targets.Y
             counted = n if choice.precomputed else count_observations(X, Y)
             space = replace(space, counted_rows=counted)
-        result = settings.run_search(objective, space, callback, **more)
+        result = settings.run_search(objective, space, problem.callback, **more)
         results.append(result)
         chosen.C[columns] = result.C
         if choice.tunes_gamma:
@@ -658,11 +644,11 @@ def _tune(
     return replace(chosen, choice=choice, tuning=tuning, point=point)
 
 
-def _space(problem: DualProblem, settings: DualSettings, system: DualSystem) -> Space:
+def _space(problem: DualProblem, system: DualSystem) -> Space:
     """Return what is searched; the range of C is in units of the kernel of ``system``."""
-    X, tuned = problem.system.rows, settings.choice.tunes_gamma
+    X, tuned = problem.system.rows, problem.settings.choice.tunes_gamma
     return Space(
-        C=settings.C,
+        C=problem.settings.C,
         tune_gamma=tuned,
         gamma_start=float(resolve_gamma("scale", X, problem.targets.weight)) if tuned else 1.0,
         n_features=max(1, X.shape[1]),
@@ -670,23 +656,21 @@ def _space(problem: DualProblem, settings: DualSettings, system: DualSystem) -> 
     )
 
 
-def _objective(
-    problem: DualProblem, settings: DualSettings, choice: KernelChoice
-) -> DualObjective | SpectralObjective:
+def _objective(problem: DualProblem, choice: KernelChoice) -> DualObjective | SpectralObjective:
     def kernel(value: float | None) -> Kernel:
         return choice.at(value if choice.tunes_gamma else problem.gamma)
 
     system, targets, groups = problem.system, problem.targets, problem.groups
     if problem.loss is None:
-        return SpectralObjective(settings.scoring, kernel, system, targets.Y, groups)
+        return SpectralObjective(problem.settings.scoring, kernel, system, targets.Y, groups)
     assert problem.folds is not None
     folds, per_fold = problem.folds, problem.per_fold
     return DualObjective(kernel, system, targets, folds, problem.loss, groups, per_fold)
 
 
-def _single(problem: DualProblem, settings: DualSettings, j: int) -> DualProblem:
+def _single(problem: DualProblem, j: int) -> DualProblem:
     """Return the problem of one output, on the rows that it is trained on."""
-    targets, column = problem.targets, np.array([j])
+    targets, settings, column = problem.targets, problem.settings, np.array([j])
     group = next(g for g in problem.groups if j in g.columns)
     rows = np.arange(problem.system.n) if group.rows is None else group.rows
     squares = isinstance(settings.scoring, str) and settings.scoring == SQUARES
@@ -728,19 +712,16 @@ def _kept(folds: Folds, rows: IntArray) -> IntArray:
     return np.flatnonzero([np.isin(t, rows).any() and np.isin(s, rows).any() for t, s in pairs])
 
 
-def _spread_gamma(
-    problem: DualProblem, rows: Rows, settings: DualSettings, chosen: Chosen, callback: Listener
-) -> Chosen:
+def _spread_gamma(problem: DualProblem, chosen: Chosen) -> Chosen:
     """Give every feature a gamma of its own, where cross-validation is not against it."""
-    sample = relevance_sample(rows, problem.targets.weight, DUAL_ROWS, settings.seed)
+    settings = problem.settings
+    sample = relevance_sample(problem.rows, problem.targets.weight, DUAL_ROWS, settings.seed)
     return spread_gamma(
         DualRelevance(settings.choice.at, *sample, bias=settings.fit_intercept),
         float(chosen.gamma[0]),
         float(chosen.C[0]),
         chosen,
-        lambda scales: _tune(
-            problem, settings, settings.choice.scaled(scales), callback, again=True
-        ),
+        lambda scales: _tune(problem, settings.choice.scaled(scales), again=True),
         tune_C=settings.C is None,
     )
 
@@ -809,14 +790,14 @@ def _parts_of(problem: DualProblem, chosen: Chosen) -> list[Part]:
             columns = group.columns[same]
             C, gamma = chosen.C[columns], chosen.gamma[columns[0]]
             system = replace(problem.system, kernel=chosen.choice.at(gamma), C=float(C[0]))
-            own = system if group.rows is None else system.subset(group.rows)
-            parts.append(Part(number, group.rows, columns, own, gamma, chosen.choice, C))
+            part_system = system if group.rows is None else system.subset(group.rows)
+            parts.append(Part(number, group.rows, columns, part_system, gamma, chosen.choice, C))
     return parts
 
 
-def _solve(part: Part, problem: DualProblem, settings: DualSettings, chosen: Chosen) -> Part:
+def _solve(part: Part, problem: DualProblem, chosen: Chosen) -> Part:
     """Solve the least squares problem, or take the solution of what tuning has factorised."""
-    Y, solved = problem.part_targets(part.rows, part.columns), None
+    Y, settings, solved = problem.targets_of(part), problem.settings, None
     if chosen.point is not None and isinstance(settings.solver, str) and settings.solver == "auto":
         solved = chosen.point.solution(part.group, part.system.C, Y)
     if solved is not None and solved[2] <= _ACCURATE:
@@ -835,7 +816,7 @@ def _solve_system(system: DualSystem, Y: FloatArray, settings: DualSettings) -> 
 
 
 def _evaluate(system: DualSystem, model: Model) -> FloatArray:
-    """Return what a model says of its own rows."""
+    """Return the outputs of a model for its rows."""
     kernel, host = system.kernel, Host(system.budget, system.threads)
     values = host.outputs(kernel, system.rows, system.basis, model.alpha, model.b)
     return np.asarray(values, dtype=np.float64)
@@ -851,27 +832,24 @@ def _weighted(
     weight: FloatArray,
     targets: FloatArray | None = None,
 ) -> tuple[Model, FloatArray]:
-    """Return the weighted least squares model of one output, and what it says of its rows."""
-    own = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
-    model = _solve_system(own, (y if targets is None else targets)[:, None], settings)
-    return model, _evaluate(own, model)[:, 0]
+    """Return the weighted least squares model of one output, and its outputs for the rows."""
+    reweighted = replace(system, root_weight=np.sqrt(weight).astype(system.dtype))
+    model = _solve_system(reweighted, (y if targets is None else targets)[:, None], settings)
+    return model, _evaluate(reweighted, model)[:, 0]
 
 
-def _weigh_down(
-    problem: DualProblem, weight: FloatArray | None, settings: DualSettings, chosen: Chosen
-) -> DualProblem:
+def _weigh_down(problem: DualProblem, chosen: Chosen) -> DualProblem:
     """Return the problem with less weight on rows that its model is far off from.
 
     The first time that is Huber's model of all rows, then what cross-validation has predicted.
-    ``weight`` is what the caller gave.
     """
-    Y = problem.targets.Y
+    Y, weight = problem.targets.Y, problem.rows.weight
     predictions = np.full(Y.shape, np.nan)
     if not problem.lowered:
         everyone = np.ones(len(Y)) if weight is None else weight
         for part in _parts_of(problem, chosen):
             for j in part.columns:
-                solve = partial(_weighted, part.system, Y[:, j], settings)
+                solve = partial(_weighted, part.system, Y[:, j], problem.settings)
                 start = solve(everyone)
                 _, predictions[:, j], _ = reweight(solve, Y[:, j], start, "huber", weight, **ROUGH)
     elif chosen.point is not None:
@@ -887,11 +865,12 @@ def _weigh_down(
     )
 
 
-def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
+def _use_loss(part: Part, problem: DualProblem) -> Part:
     """Replace squares by another loss, output by output."""
+    settings = problem.settings
     if not settings.reweights(problem.lowered):
         return part
-    fitted, Y = _evaluate(part.system, part.solved), problem.part_targets(part.rows, part.columns)
+    fitted, Y = _evaluate(part.system, part.solved), problem.targets_of(part)
     weight = pick(problem.targets.weight, slice(None) if part.rows is None else part.rows)
     model, C, steps = part.solved, part.C.copy(), 0
     alpha, b = model.alpha.copy(), model.b.copy()
@@ -916,26 +895,22 @@ def _use_loss(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
 # -- fewer support vectors -----------------------------------------------------------------------
 
 
-def _reduce(part: Part, problem: DualProblem, settings: DualSettings) -> Part:
-    """Drop support vectors, where that is asked for."""
-    Y = problem.part_targets(part.rows, part.columns)
-    if isinstance(settings.reduction, L0):
+def _reduce(part: Part, problem: DualProblem) -> Part:
+    """Drop support vectors, where there is a reduction."""
+    Y, reduction = problem.targets_of(part), problem.settings.reduction
+    if isinstance(reduction, L0):
         numbers = problem.targets.labels is None
         coef, reduced = reduce_dual_l0(
-            part.system, Y, part.solved.alpha, settings.reduction, numbers=numbers
+            part.system, Y, part.solved.alpha, reduction, numbers=numbers
         )
         model = part.solved._replace(alpha=coef, b=reduced.intercept)
         return replace(part, model=model, path=reduced)
-    if isinstance(settings.reduction, Prune):
-        return _prune(part, problem, settings, Y, settings.reduction)
-    return part
+    return _prune(part, problem, Y, reduction) if isinstance(reduction, Prune) else part
 
 
-def _prune(
-    part: Part, problem: DualProblem, settings: DualSettings, Y: FloatArray, pruning: Prune
-) -> Part:
+def _prune(part: Part, problem: DualProblem, Y: FloatArray, pruning: Prune) -> Part:
     """Remove the smallest support values step by step [Suykens2002, section 3.7]."""
-    folds, system = problem.cv, part.system
+    folds, system, settings = problem.cv, part.system, problem.settings
     assert folds is not None
     if part.rows is not None:
         folds = restrict_folds(folds, part.rows, problem.system.n)
@@ -956,7 +931,7 @@ def _prune(
     def retune(rows: IntArray) -> tuple[Any, DualSystem]:
         group = Group(np.arange(Y.shape[1]), rows)
         objective = DualObjective(kernel, system, Targets(Y), folds, loss, [group])
-        space = _space(problem, settings, system)
+        space = _space(problem, system)
         result = settings.search.run(objective, space, random_state=settings.seed, resume=False)
         gamma = result.gamma if settings.choice.tunes_gamma else problem.gamma
         return gamma, replace(system, kernel=part.choice.at(gamma), C=result.C)

@@ -1,6 +1,6 @@
 """Explanations of fitted models: their members as terms whose Shapley values add up.
 
-First what is asked for, and the columns that features belong to. Then the terms of a fit, and the
+First the options, and the columns that features belong to. Then the terms of a fit, and the
 explanation of a fit and of a time-series model.
 """
 
@@ -62,8 +62,11 @@ class ExplainOptions:
     verbose: int = 0
 
     def __post_init__(self) -> None:
-        given = (("n_background", self.n_background, 1), ("n_permutations", self.n_permutations, 2))
-        for name, value, least in given:
+        limits = (
+            ("n_background", self.n_background, 1),
+            ("n_permutations", self.n_permutations, 2),
+        )
+        for name, value, least in limits:
             if value is not None and (not is_int(value) or value < least):
                 raise not_usable(name, value, f"give a whole number >= {least}, or None.")
 
@@ -143,9 +146,9 @@ class Columns:
 def plain_columns(X: Any, names: Any) -> Columns:
     """Return the columns of rows that are features already."""
     d = X.shape[1]
-    shown = (f"x{j}" for j in range(d)) if names is None else (str(name) for name in names)
+    titles = (f"x{j}" for j in range(d)) if names is None else (str(name) for name in names)
     data = X.toarray() if is_sparse(X) else np.asarray(X)
-    return Columns(tuple(shown), np.arange(d, dtype=np.intp), data.astype(np.float64))
+    return Columns(tuple(titles), np.arange(d, dtype=np.intp), data.astype(np.float64))
 
 
 def table_columns(X: Any, prepared: PreparedTable) -> Columns:
@@ -182,8 +185,8 @@ def dense_rows(X: Any, budget: int) -> FloatArray:
 def output_names(task: Any) -> tuple[str, ...]:
     """Return names of what is explained: classes, or targets."""
     if isinstance(task, Classes):
-        shown = task.classes[1:] if task.n_classes == 2 else task.classes
-        return tuple(str(label) for label in shown)
+        titles = task.classes[1:] if task.n_classes == 2 else task.classes
+        return tuple(str(label) for label in titles)
     log = "" if task.smearing is None else "log "
     if task.single:
         return (f"{log}prediction",)
@@ -215,27 +218,27 @@ def terms_of(
     shift = constant / len(fit.used)
     terms = []
     for member in fit.used:
-        own = member.weight * (L if member.outputs is None else L[member.outputs])
+        weights = member.weight * (L if member.outputs is None else L[member.outputs])
         parts = member.expansions()
         if parts is None:
-            function, local = _routed(member, own, shift, backend), member.local
+            function, local = _routed(member, weights, shift, backend), member.local
             size = local.leaf_size * len(local.partitions)
             terms.append(Term(rows[member.scaling], function, size))
             continue
         for one in parts:
-            coef = np.asarray(one.coef, dtype=np.float64) @ own / len(parts)
-            intercept = (np.asarray(one.intercept, dtype=np.float64) @ own + shift) / len(parts)
+            coef = np.asarray(one.coef, dtype=np.float64) @ weights / len(parts)
+            intercept = (np.asarray(one.intercept, dtype=np.float64) @ weights + shift) / len(parts)
             basis = dense_rows(one.basis, host.budget) if is_sparse(one.basis) else one.basis
             expansion = Expansion(one.kernel, basis, coef, intercept, member.metric)
             terms.append(Term(rows[member.scaling], expansion))
     return terms
 
 
-def _routed(member: Member, own: FloatArray, shift: FloatArray, backend: Backend) -> Function:
+def _routed(member: Member, coef: FloatArray, shift: FloatArray, backend: Backend) -> Function:
     """Return the function of a member that sends rows to leaves."""
 
     def outputs(X: FloatArray) -> FloatArray:
-        return np.asarray(member.evaluate(member.metric.apply(X), backend) @ own + shift)
+        return np.asarray(member.evaluate(member.metric.apply(X), backend) @ coef + shift)
 
     return outputs
 
@@ -323,8 +326,8 @@ def explain(
         owner = columns.owner
         if scaling in fit.prepared:
             owner = owner[np.asarray(fit.prepared[scaling].sources, dtype=np.intp)]
-        given, other = (dense_rows(some[scaling], host.budget) for some in (features, against))
-        rows[scaling] = Contrast.of(given, other, owner, len(columns.names))
+        explained, other = (dense_rows(some[scaling], host.budget) for some in (features, against))
+        rows[scaling] = Contrast.of(explained, other, owner, len(columns.names))
     values = _shapley(terms_of(fit, rows, host, backend), options, random, host)
     outputs = output_names(fit.task)
     single = len(outputs) == 1 and getattr(fit.task, "single", True)  # one number a row
@@ -345,11 +348,11 @@ def _shapley(
 
 
 def explanation(
-    given: ShapleyValues, columns: Columns, outputs: tuple[str, ...], single: bool
+    shapley: ShapleyValues, columns: Columns, outputs: tuple[str, ...], single: bool
 ) -> Explanation:
     """Return values with names, without the axis of outputs where there is one."""
-    values, errors, pairs = given.values, given.errors, given.interactions
-    base = np.tile(given.base, (len(values), 1))
+    values, errors, pairs = shapley.values, shapley.errors, shapley.interactions
+    base = np.tile(shapley.base, (len(values), 1))
     if single:
         values, errors, base = values[..., 0], errors[..., 0], base[:, 0]
         pairs = None if pairs is None else pairs[..., 0]

@@ -1,4 +1,4 @@
-"""What a fixed-size fit is asked for."""
+"""Settings of a fixed-size fit, and what follows from them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.model_selection import PredefinedSplit
 
-from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_int, is_sparse, pick
+from lssvm._core.arrays import FloatArray, IntArray, float_rows, is_int, is_sparse, on_host, pick
 from lssvm._core.blocks import slices
-from lssvm._core.device import on_host
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm._core.progress import Listener
 from lssvm._core.random import hash_positions
@@ -110,8 +109,8 @@ class FixedSettings(TunedSettings):
         """Return the settings for rows after a metric: so are prototypes that are given."""
         if metric.map is None or np.ndim(self.selection) != 2:
             return self
-        given = np.asarray(on_host(self.selection), dtype=np.float64)
-        return replace(self, selection=metric.map_rows(given))
+        prototypes = np.asarray(on_host(self.selection), dtype=np.float64)
+        return replace(self, selection=metric.map_rows(prototypes))
 
     @property
     def method(self) -> str | None:
@@ -210,14 +209,14 @@ class FixedSettings(TunedSettings):
             return
         others = {
             "n_prototypes='cv'": self.sizes_by_cv,
-            "gamma='ard'": self.choice.asks_ard,
+            "gamma='ard'": self.choice.uses_ard,
             "a reduction": self.reduction is not None,
             "another loss than the squares": self.loss != "squared",
             "a checkpoint": self.search.checkpoint is not None,
             f"scoring={self.scoring!r}": self.scoring not in (None, SQUARES),
         }
-        for name, given in others.items():
-            if given:
+        for name, used in others.items():
+            if used:
                 raise InvalidInputError(
                     "A search with per_output=True chooses C and gamma of each output by its "
                     f"error, or with scoring={SQUARES!r} by its squared error; it cannot be used "
@@ -239,27 +238,27 @@ _WRITTEN: dict[Bias, str] = {
 }
 
 
-def _bias(given: Any) -> Bias:
-    if isinstance(given, (bool, np.bool_)):
-        return "free" if given else "none"
-    if isinstance(given, str) and given == "penalised":
+def _bias(option: Any) -> Bias:
+    if isinstance(option, (bool, np.bool_)):
+        return "free" if option else "none"
+    if isinstance(option, str) and option == "penalised":
         return "penalised"
     raise InvalidInputError(
-        f"fit_intercept={given!r} is not usable: give True for a free bias, 'penalised' for one "
+        f"fit_intercept={option!r} is not usable: give True for a free bias, 'penalised' for one "
         "that is regularised like a weight, or False for none."
     )
 
 
-def _reduction(given: Any) -> FixedSizeL0 | None:
-    reduction = given
-    if isinstance(given, str) and given in REDUCTIONS:
-        reduction = FixedSizeL0(given)
-    elif isinstance(given, str) and given in PRINTED:
-        reduction = FixedSizeL0.printed(given.removesuffix("-printed"))
+def _reduction(option: Any) -> FixedSizeL0 | None:
+    reduction = option
+    if isinstance(option, str) and option in REDUCTIONS:
+        reduction = FixedSizeL0(option)
+    elif isinstance(option, str) and option in PRINTED:
+        reduction = FixedSizeL0.printed(option.removesuffix("-printed"))
     if reduction is None or isinstance(reduction, FixedSizeL0):
         return reduction
     raise InvalidInputError(
-        f"reduction={given!r} is not usable: choose None, "
+        f"reduction={option!r} is not usable: choose None, "
         f"{', '.join(map(repr, REDUCTIONS + PRINTED))}, or a lssvm.reductions.FixedSizeL0."
     )
 
@@ -278,24 +277,24 @@ def snap_results(cv_results: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def number_of_prototypes(asked: Any, n: int) -> int:
+def number_of_prototypes(option: Any, n: int) -> int:
     """Return how many prototypes are to be chosen of n rows."""
-    if isinstance(asked, str) and asked in ("auto", "cv"):
+    if isinstance(option, str) and option in ("auto", "cv"):
         size = int(np.clip(5.0 * np.sqrt(n), 200, 1000))
-        return min(n, size if asked == "auto" else 2 * size)
-    if is_int(asked) and asked >= 1:
-        return int(asked)
-    factor = SQUARE_ROOT.fullmatch(asked) if isinstance(asked, str) else None
+        return min(n, size if option == "auto" else 2 * size)
+    if is_int(option) and option >= 1:
+        return int(option)
+    factor = SQUARE_ROOT.fullmatch(option) if isinstance(option, str) else None
     if factor is not None and float(factor[1]) > 0:
         return min(n, math.ceil(float(factor[1]) * math.sqrt(n)))  # [Mall2014, section IV-A]
     raise InvalidInputError(
-        f"n_prototypes={asked!r} is not usable: give a positive int, 'auto' (a rule in the number "
+        f"n_prototypes={option!r} is not usable: give a positive int, 'auto' (a rule in the number "
         "of rows), '6 sqrt(n)' or such, or 'cv' to choose it by cross-validation."
     )
 
 
 def groups_of(task: Classes | None, k: int) -> list[IntArray]:
-    """Return the outputs that share rows, where a task tells its classes apart."""
+    """Return the outputs that share rows, where a task has moments per class."""
     return [np.arange(k)] if task is None else task.groups()
 
 
@@ -305,7 +304,7 @@ def fold_task(task: Task) -> Classes | None:
 
 
 def folds_of(rows: Training, settings: FixedSettings) -> AnyFolds:
-    """Return the folds that ``cv`` asks for, by content or, of rows read in blocks, by position."""
+    """Return the folds of ``cv``, by content or, of rows read in blocks, by position."""
     sample: Rows = rows.sample
     if sample.by_position:
         folds = rows.usable_folds(position_folds(settings.cv, settings.seed))
@@ -480,19 +479,21 @@ def choose_prototypes(rows: Training, settings: FixedSettings, gamma: Any) -> Pr
         return Prototypes(np.eye(d), np.empty(0, dtype=np.intp), None)
     rule = on_host(settings.selection)
     named = isinstance(rule, str) and rule in ("renyi", "random", "uniform")
-    given = isinstance(rule, (list, tuple, np.ndarray))
-    if is_sparse(X) and not (named or given or isinstance(rule, (RenyiEntropy, Uniform))):
+    listed = isinstance(rule, (list, tuple, np.ndarray))
+    if is_sparse(X) and not (named or listed or isinstance(rule, (RenyiEntropy, Uniform))):
         raise InvalidInputError(
             f"selection={rule!r} cannot choose among sparse rows: use 'renyi' or 'random', give "
             "the numbers of rows, or X.toarray()."
         )
-    if given:
-        X = X if sample.given is None else sample.given[0]  # indices count rows of weight zero
-        asked = None if isinstance(settings.n_prototypes, str) else size
+    if listed:
+        X = (
+            X if sample.caller_data is None else sample.caller_data[0]
+        )  # indices count rows of weight zero
+        wanted = None if isinstance(settings.n_prototypes, str) else size
         among = np.zeros((1, d)) if np.ndim(rule) == 2 else _hashed(X, settings.seed)
-        selection = select_prototypes(among, asked, _at_hand(rule, sample))
+        selection = select_prototypes(among, wanted, _at_hand(rule, sample))
     elif n <= size and named and not is_sparse(X):
-        selection = _all_rows(X, size, asked=is_int(settings.n_prototypes))
+        selection = _all_rows(X, size, explicit=is_int(settings.n_prototypes))
     else:
         every = not isinstance(rule, str) and not is_sparse(X)
         some = slice(None) if every else _some_rows(sample, size, settings.seed)
@@ -539,9 +540,9 @@ def _hashed(X: Any, seed: int) -> Any:
     return np.asarray((float_rows(X) @ table).toarray())
 
 
-def _all_rows(X: Any, size: int, *, asked: bool) -> Selection:
+def _all_rows(X: Any, size: int, *, explicit: bool) -> Selection:
     _, first = np.unique(X, axis=0, return_index=True)
-    if asked and len(first) < size:
+    if explicit and len(first) < size:
         warnings.warn(
             f"n_prototypes={size} was reduced to {len(first)}: there are no more distinct rows of "
             f"positive weight. Give n_prototypes={len(first)} or less.",
@@ -579,6 +580,6 @@ def _some_rows(sample: Rows, size: int, seed: int) -> Any:
     count = np.bincount(sample.labels[rows], minlength=int(sample.labels.max()) + 1)
     rare = []
     for c in np.flatnonzero(count < RARE):
-        own = np.flatnonzero(sample.labels == c)
-        rare.append(own[np.argsort(hash_positions(own, seed), kind="stable")[:RARE]])
+        members = np.flatnonzero(sample.labels == c)
+        rare.append(members[np.argsort(hash_positions(members, seed), kind="stable")[:RARE]])
     return np.unique(np.concatenate([rows, *rare]))

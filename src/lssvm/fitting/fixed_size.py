@@ -46,7 +46,7 @@ from lssvm.fitting.fixed_solution import (
     choose_pcg,
     draw_sample,
     fit_on_prototypes,
-    held_outputs,
+    held_out_outputs,
     moments_to_reduce,
     problems,
     prototype_basis,
@@ -128,7 +128,7 @@ def fit_fixed_size(
         kept: dict[str, Any] = {"no_update": NO_MOMENTS}
     else:
         chosen = chosen.first(tuned.size)
-        by_features = settings.by_features or _asks_for_features(problem, tuned, kernel, chosen.Z)
+        by_features = settings.by_features or _needs_features(problem, tuned, kernel, chosen.Z)
         if by_features:
             problem, tuned = _tuned_by_features(problem, tuned, chosen)
             kernel = tuned.choice.at(tuned.gamma)
@@ -178,7 +178,7 @@ def _tuned(problem: FixedProblem, basis: Prototypes, start: DualStart | None) ->
     return Tuned(np.full(rows.n_outputs, settings.C), problem.gamma, settings.choice, m, rows)
 
 
-def _asks_for_features(problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray) -> bool:
+def _needs_features(problem: FixedProblem, tuned: Tuned, kernel: Kernel, Z: FloatArray) -> bool:
     """Return whether directions that moments cannot resolve would matter to the model.
 
     A direction of eigenvalue lambda contributes about C n lambda / m to the fit (`nystrom_map`).
@@ -272,10 +272,10 @@ def _refined(
         if settings.loss == "absolute" and settings.C is None:
             residual = sample.Y[:, [j]] - sample.backend.outputs(kernel, sample.X, Z, *first)
             C_of[j] = absolute_C(float(C_of[j]), residual, sample.weight)
-        coef[:, [j]], intercept[[j]], own = tuned.rows.reweighted(
+        coef[:, [j]], intercept[[j]], count = tuned.rows.reweighted(
             kernel, Z, map, float(C_of[j]), settings.loss, first, j
         )
-        steps = max(steps, own)
+        steps = max(steps, count)
     return Solution(coef, intercept, C_of, iterations=steps)
 
 
@@ -308,7 +308,7 @@ def _finished(
     state, one = fit.state, fit.expansion
     rows, settings, by_class = problem.rows, problem.settings, problem.by_class
     sample, calibration = rows.sample, FixedCalibrationData()
-    relevance = shares(state.gamma, sample.X, sample.weight) if settings.choice.asks_ard else None
+    relevance = shares(state.gamma, sample.X, sample.weight) if settings.choice.uses_ard else None
     state = replace(
         state,
         moments=[part.on_host() for part in state.moments],
@@ -328,7 +328,7 @@ def _finished(
             models = point.fold_models(float(one.C[0]))
         if point is not None and models is not None:
             folds = rows.sample.tested(point.objective.folds)
-            outputs = partial(held_outputs, rows, folds, one.kernel, Z, models)
+            outputs = partial(held_out_outputs, rows, folds, one.kernel, Z, models)
         calibration = remember(rows, settings.seed, table, folds, outputs)
     fit = fit.solved(intercept=one.intercept + problem.centre)
     return with_thresholds(replace(fit, state=state, calibration=calibration), settings.threshold)
@@ -389,7 +389,7 @@ def _tune(problem: FixedProblem, Z: FloatArray) -> Tuned:
     for number in range(rows.rounds(settings.robust_rounds)):
         weighed = _weigh_down(rows, tuned, Z[: tuned.size], first=number == 0)
         tuned = tune(weighed, Z, settings.choice, again=True)
-    if settings.choice.asks_ard:
+    if settings.choice.uses_ard:
         tuned = _widths_of_features(tuned, settings, Z[: tuned.size], tune)
     return tuned
 
@@ -528,8 +528,8 @@ def _tune_size(
         table["C"].append(np.nan if part.C_of is not None else float(grid[i]))
         key = (float(losses.mean[i]), float(losses.tie[i]))
         if key < best:
-            best, own = key, part.C_of
-            C_of = np.full(len(tuned.C_of), grid[i]) if own is None else own
+            best, separate = key, part.C_of
+            C_of = np.full(len(tuned.C_of), grid[i]) if separate is None else separate
             tuned = replace(tuned, C_of=C_of, size=int(size), point=part)
             score = -key[0]
     results = {"n_prototypes": sizes} | {name: np.array(v) for name, v in table.items()}
@@ -580,17 +580,8 @@ def _widths_of_features(
     )
 
 
-def add_rows(fit: FixedFit, rows: Training, host: Host) -> FixedFit:
-    """Return the model of the old rows and these, with the same prototypes and parameters."""
-    return _updated(fit, rows, host, sign=1)
-
-
-def forget_rows(fit: FixedFit, rows: Training, host: Host) -> FixedFit:
-    """Return the model as if these rows had never been there."""
-    return _updated(fit, rows, host, sign=-1)
-
-
-def _updated(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> FixedFit:
+def change_rows(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> FixedFit:
+    """Return the model with further rows (sign 1), or without some that it has learned (-1)."""
     state, one = fit.state, fit.expansion
     fit.need("all", "Adding or removing rows")
     if state.no_update is not None:
@@ -761,7 +752,7 @@ def fit_separate(problem: FixedProblem, chosen: Prototypes) -> FixedFit:
     if settings.calibrates:
         table = None if problem.by_class is None else rows.sample.table(problem.by_class)
         searched = [result.gamma for result in results]
-        held_out = partial(_held, problem, shared, groups, searched, C)
+        held_out = partial(_held_out_outputs, problem, shared, groups, searched, C)
         calibration = remember(
             rows, settings.seed, table, rows.sample.tested(shared.objective.folds), held_out
         )
@@ -821,7 +812,7 @@ def _snapped(result: TuningResult) -> TuningResult:
     return replace(result, gamma=snap_gamma(result.gamma), cv_results=table)
 
 
-def _held(
+def _held_out_outputs(
     problem: FixedProblem,
     shared: SeparateObjective,
     groups: list[IntArray],
@@ -845,5 +836,5 @@ def _held(
             coef, b = zip(*fold, strict=True)
             models.append((np.concatenate(coef, axis=1), np.concatenate(b)))
         folds = rows.sample.tested(objective.folds)
-        held_out[:, columns] = held_outputs(rows, folds, point.kernel, point.Z, models, numbers)
+        held_out[:, columns] = held_out_outputs(rows, folds, point.kernel, point.Z, models, numbers)
     return held_out

@@ -59,7 +59,7 @@ from lssvm.solvers.pcg import (
     preconditioner_rows,
     solve_pcg,
 )
-from lssvm.solvers.primal import Bias, choose_primal, solve_primal
+from lssvm.solvers.primal import Bias, choose_primal, number_folds, solve_primal
 from lssvm.tasks import Classes, ClassTable, SquaredError, Task
 from lssvm.tasks.losses import best_threshold
 from lssvm.tuning.fixed_size import FixedSizeObjective
@@ -95,15 +95,17 @@ def solve_moments(
 
     def solve(problem: tuple[IntArray, float, Moments]) -> tuple[IntArray, FloatArray, FloatArray]:
         columns, C, moments = problem
-        own, b = solve_primal(moments, None if many else map, C, bias=bias)
-        return columns, map.T @ own if many else own, b
+        solved, b = solve_primal(moments, None if many else map, C, bias=bias)
+        return columns, map.T @ solved if many else solved, b
 
     if many:  # problems of few classes, whose moments are mapped once
         whole = run_blocks(mapped, whole, threads)
     coef, intercept = np.zeros((map.T.shape[0], len(C_of))), np.zeros(len(C_of))
     todo = problems(whole, task, C_of)
-    for columns, own, b in run_stream(solve, todo, threads) if many else (solve(p) for p in todo):
-        coef[:, columns], intercept[columns] = own, b
+    for columns, solved, b in (
+        run_stream(solve, todo, threads) if many else (solve(p) for p in todo)
+    ):
+        coef[:, columns], intercept[columns] = solved, b
     return coef, intercept
 
 
@@ -204,8 +206,8 @@ def solve_by_gradients(
         space.clear()
         for columns, C in systems[part]:
             mass = to_numpy(products.sums.weight)
-            own = float(mass[columns[0] if len(mass) > 1 else 0])
-            space.add(_precondition(problem, pcg, m, columns, C, own))
+            problem_mass = float(mass[columns[0] if len(mass) > 1 else 0])
+            space.add(_precondition(problem, pcg, m, columns, C, problem_mass))
         wanted = np.concatenate([columns for columns, _ in systems[part]])
         solution = solve_pcg(
             products,
@@ -239,15 +241,19 @@ def _precondition(
     if size is None:
         n = int(len(used) / max(1, sample.n_rows) * rows.n_rows)
         size = preconditioner_rows(n, m, sample.X.shape[1], len(columns))
-    own = np.ones(len(used)) if weight is None else weight[used]
+    row_weight = np.ones(len(used)) if weight is None else weight[used]
     put = rows.backend.put
     each = 0.0
     if sample.n_rows < rows.n_rows or size < len(used):  # else all there are are enough
-        chance = np.minimum(1.0, size * own / own.sum())
+        chance = np.minimum(1.0, size * row_weight / row_weight.sum())
         drawn = np.flatnonzero(as_generator(problem.settings.seed).random(len(used)) < chance)
-        used, own, each = used[drawn], own[drawn] / chance[drawn], mass / (len(drawn) + m)
-        own *= each * len(drawn) / max(float(own.sum()), np.finfo(np.float64).tiny)
-    return PreconditionerRows(columns, C, put(sample.X[used]), put(own), each)
+        used, row_weight, each = (
+            used[drawn],
+            row_weight[drawn] / chance[drawn],
+            mass / (len(drawn) + m),
+        )
+        row_weight *= each * len(drawn) / max(float(row_weight.sum()), np.finfo(np.float64).tiny)
+    return PreconditionerRows(columns, C, put(sample.X[used]), put(row_weight), each)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -396,8 +402,8 @@ class CalibrationSample:
         assert self.labels is not None
         size = min(OF_A_CLASS * n_classes, len(self.keys))
         for c in range(n_classes):
-            own = np.flatnonzero(self.labels == c)[:OF_A_CLASS]
-            size = max(size, int(own[-1]) + 1 if len(own) else 0)
+            members = np.flatnonzero(self.labels == c)[:OF_A_CLASS]
+            size = max(size, int(members[-1]) + 1 if len(members) else 0)
         end = int(np.searchsorted(self.keys, self.keys[size - 1], side="right"))  # equal rows
         return self.take(np.arange(end))
 
@@ -446,7 +452,7 @@ def remember(
 ) -> FixedCalibrationData:
     """Keep a sample of the rows, see `draw_sample`.
 
-    Where there are models of the folds, ``outputs`` says what they make of rows of these numbers
+    Where there are models of the folds, ``outputs`` returns their outputs for rows of these numbers
     that they have not seen.
     """
     classes = rows.sample.labels is not None
@@ -458,7 +464,7 @@ def remember(
     return FixedCalibrationData(replace(sample, X=None if classes else sample.X, held_out=held_out))
 
 
-def held_outputs(
+def held_out_outputs(
     rows: Training,
     folds: Folds,
     kernel: Kernel,
@@ -469,8 +475,8 @@ def held_outputs(
     """Return what the models of the folds say of tested rows of these numbers, shape (t, k)."""
     held_out = np.full((len(numbers), len(models[0][1])), np.nan)
     for test, (coef, b) in zip(folds.test, models, strict=True):
-        own = np.flatnonzero(np.isin(numbers, test))
-        held_out[own] = rows.backend.outputs(kernel, rows.sample.X[numbers[own]], Z, coef, b)
+        tested = np.flatnonzero(np.isin(numbers, test))
+        held_out[tested] = rows.backend.outputs(kernel, rows.sample.X[numbers[tested]], Z, coef, b)
     return held_out
 
 
@@ -595,8 +601,7 @@ class FixedCalibrationData:
             outputs = fit.mapped_outputs(sample.X[new], host)
             return OutOfFold(outputs, sample.labels[new], pick(weight, new))
         folds, leaving = sample.folds(weight)
-        fold_of = np.empty(len(Y), dtype=np.intp)
-        fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+        fold_of = number_folds(folds, len(Y))
         assert state.map is not None
         map = state.map
         features = host.outputs(
@@ -671,8 +676,8 @@ def prototype_rows(sample: Rows, chosen: Prototypes, what: str) -> PrototypeRows
     weight = np.bincount(group, s[rows])
     Y = np.asarray(sample.Y[rows], dtype=np.float64)
     means = [np.bincount(group, s[rows] * column) / weight for column in Y.T]
-    own = None if sample.labels is None else classes[first]
-    return PrototypeRows(rows[first], member[first], own, np.stack(means, 1), weight)
+    pair_labels = None if sample.labels is None else classes[first]
+    return PrototypeRows(rows[first], member[first], pair_labels, np.stack(means, 1), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -684,7 +689,7 @@ class DualStart:
 
 
 def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | None:
-    """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where not asked for."""
+    """Train the dual model on the prototypes [Mall2014, algorithm 4]; None where it is not used."""
     rows, task, settings, gamma = problem.rows, problem.task, problem.settings, problem.gamma
     if settings.method not in ("ssd", "sd"):
         return None
@@ -717,7 +722,7 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
         inner = Rows(X, y, part.weight, budget=sample.budget, threads=sample.threads)
     # the groups are those of the first of equal rows
     groups = None if sample.groups is None else sample.groups[sample.row_numbers[part.rows]]
-    inner = replace(inner, given=(X, y), groups=groups)
+    inner = replace(inner, caller_data=(X, y), groups=groups)
     inner_settings = DualSettings(
         C=settings.C,
         choice=settings.choice if gamma is None else replace(settings.choice, gamma=gamma),
@@ -736,9 +741,9 @@ def fit_on_prototypes(problem: FixedProblem, chosen: Prototypes) -> DualStart | 
 def _cv_on_prototypes(rows: Training, settings: FixedSettings, part: PrototypeRows) -> Any:
     if isinstance(settings.cv, (int, np.integer, str)):
         return settings.cv
-    given = folds_of(rows.sample, settings)  # folds of all rows: what is left of them
-    assert isinstance(given, Folds)
-    folds = restrict_folds(given, part.rows, rows.sample.n_rows)
+    all_folds = folds_of(rows.sample, settings)  # folds of all rows: what is left of them
+    assert isinstance(all_folds, Folds)
+    folds = restrict_folds(all_folds, part.rows, rows.sample.n_rows)
     everyone = np.arange(len(part.rows))
     train = folds.train or [np.setdiff1d(everyone, test) for test in folds.test]
     return [pair for pair in zip(train, folds.test, strict=True) if len(pair[0])]
@@ -764,17 +769,19 @@ def prototype_basis(
     start: DualStart | None,
 ) -> PrototypeBasis:
     """Return what reductions work on."""
-    given, rows, scale, kernel = None, problem.rows, None, fit.expansion.kernel
+    systems, rows, scale, kernel = None, problem.rows, None, fit.expansion.kernel
     reduction = problem.settings.reduction
     printed = reduction is not None and reduction.settings.printed  # in whatever unit y is
     if not printed and not isinstance(problem.task, Classes):
         scale = target_scale(moments.whole[0])
     if problem.settings.method == "sv-l0":
         part = prototype_rows(rows.sample, chosen, "sv-l0")
-        given = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
+        systems = _prototype_systems(kernel, chosen.Z, part, problem.task, scale)
     first = None if start is None else start.coef
     threads = rows.backend.threads
-    return PrototypeBasis(kernel, chosen.Z, moments, fit.expansion.C, first, given, threads, scale)
+    return PrototypeBasis(
+        kernel, chosen.Z, moments, fit.expansion.C, first, systems, threads, scale
+    )
 
 
 def _prototype_systems(
@@ -790,8 +797,8 @@ def _prototype_systems(
             Y = table.targets[np.ix_(part.labels, columns)]
             weight = weight * table.factors[part.labels] * (Y[:, 0] != 0)
         if weight.sum() > 0:
-            own = None if scale is None else scale[columns]
-            systems.append(L0System.of(Moments.of(K, Y, weight), columns, own))
+            part_scale = None if scale is None else scale[columns]
+            systems.append(L0System.of(Moments.of(K, Y, weight), columns, part_scale))
     return systems
 
 

@@ -58,7 +58,7 @@ class GreedySettings:
     search : Greedy
         How bases grow, and when they stop.
     validation_fraction : float or None
-        Part of the rows that the size is judged by.
+        Share of the rows that the size is chosen on.
     fit_intercept : bool
     seed : int
     calibrates : bool
@@ -85,7 +85,7 @@ class GreedySettings:
         """Read and check the parameters of an estimator."""
         choice = KernelChoice.of(estimator)
         unknown = isinstance(choice.gamma, str) and choice.gamma not in ("scale", "auto", "cv")
-        if choice.asks_ard or (unknown and choice.has_gamma):
+        if choice.uses_ard or (unknown and choice.has_gamma):
             raise InvalidInputError(
                 f"gamma={choice.gamma!r} is not available here: give a number, 'scale', 'auto', "
                 "'cv' or an array with one value per feature."
@@ -156,7 +156,7 @@ class GreedySettings:
     def held_out(
         self, n: int, rng: np.random.Generator, groups: IntArray | None = None
     ) -> BoolArray | None:
-        """Draw the rows on which the size is judged; rows stand in an order of their content.
+        """Draw the rows on which the size is chosen; rows stand in an order of their content.
 
         With groups, numbered from 0, whole ones: as many as hold about the share.
         """
@@ -175,9 +175,9 @@ class GreedySettings:
                 "none to judge by: give more rows, or None."
             )
         if groups is None:
-            held = np.zeros(n, dtype=bool)
-            held[rng.permutation(n)[:many]] = True
-            return held
+            held_out = np.zeros(n, dtype=bool)
+            held_out[rng.permutation(n)[:many]] = True
+            return held_out
         sizes = np.bincount(groups)
         if len(sizes) < 2:
             raise InvalidInputError(
@@ -241,14 +241,14 @@ class GreedyState(KernelState):
     def published(self, fit: GreedyFit) -> dict[str, Any]:
         """Return fitted attributes of the estimator."""
         scores = {"param_C": C_GRID.copy(), "mean_test_score": self.C_scores}
-        own = {
+        attributes = {
             "paths_": list(self.paths) or None,
             "cv_results_": None if self.C_scores is None else scores,
             "best_score_": self.best_score,
             "epsilon_": self.epsilon,
             "max_support_": self.max_support,
         }  # of a tuned gamma they are in the record already
-        kept = {name: value for name, value in own.items() if value is not None}
+        kept = {name: value for name, value in attributes.items() if value is not None}
         return {**super().published(fit), "n_iter_": self.iterations, **kept}
 
     def reduced(self, form: str, fit: GreedyFit) -> GreedyState:
@@ -266,7 +266,7 @@ class GreedyCalibrationData:
     Attributes
     ----------
     held_out : OutOfFold or None
-        Leave-one-out outputs of all rows, where they were asked for.
+        Leave-one-out outputs of all rows, where requested.
     """
 
     held_out: OutOfFold | None = None
@@ -302,20 +302,20 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
     else:
         settings = settings.in_units(float(np.std(rows.Y, axis=0).max()) or 1.0)
     if settings.choice.precomputed:
-        assert rows.given is not None
-        check_kernel_matrix(rows.given[0])
-    gamma, tuning, asked_C = settings.choice.fixed_gamma(rows.X, rows.weight), None, settings.C
+        assert rows.caller_data is not None
+        check_kernel_matrix(rows.caller_data[0])
+    gamma, tuning, chosen_C = settings.choice.fixed_gamma(rows.X, rows.weight), None, settings.C
     point: GreedyPoint | None = None  # of folds that calibration follows too
     best_score: float | None = None
     if settings.choice.tunes_gamma:
         tuning, point, stop = _tune(rows, task, settings, callback)
-        gamma, asked_C = tuning.result.gamma, tuning.result.C
+        gamma, chosen_C = tuning.result.gamma, tuning.result.C
         settings = replace(settings, search=stop)
     elif settings.tunes_epsilon or settings.tunes_size:
         positions = settings.choice.precomputed
         folds = make_folds(settings.cv, settings.seed, rows, positions=positions)
         point = GreedyObjective(rows, task, settings, folds).at(gamma)
-        asked_C, best_score, stop = point.best()
+        chosen_C, best_score, stop = point.best()
         settings = replace(settings, search=stop)
     elif rows.groups is not None and (settings.C is None or settings.calibrates):
         folds = make_folds(settings.cv, settings.seed, rows, positions=settings.choice.precomputed)
@@ -326,7 +326,7 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
     Y = np.asarray(rows.Y, dtype=np.float64) - centre
     _warn_of_memory(runs, settings.search.epsilon)
 
-    C, scores = asked_C, None
+    C, scores = chosen_C, None
     if settings.C is None and C is not None:  # chosen with gamma
         runs = [run.at_C(C, settings.search.criterion) for run in runs]
     elif C is None:  # chosen for all outputs; their bases stay
@@ -360,7 +360,7 @@ def fit_greedy(rows: Rows, task: Task, settings: GreedySettings, callback: Liste
         gamma=gamma,
         support=support,
         iterations=max(1, *(len(run.path.support) for run in runs)),
-        paths=tuple(replace(run.path, support=own, left_out=None) for run, own in listed),
+        paths=tuple(replace(run.path, support=run_rows, left_out=None) for run, run_rows in listed),
         places=tuple(np.searchsorted(used, run.support) for run in runs),
         ridges=tuple(run.ridge(C) for run in runs),
         centre=centre,
@@ -442,8 +442,8 @@ class GreedyObjective:
         X, weight = rows.X[train], pick(rows.sample_weight, train)
         if isinstance(task, Classes):
             assert rows.labels is not None
-            own = class_rows(task, X, rows.labels[train], weight, host, by_class=False)
-            return replace(own, positions=positions, groups=rows.groups)
+            coded = class_rows(task, X, rows.labels[train], weight, host, by_class=False)
+            return replace(coded, positions=positions, groups=rows.groups)
         Y, weight = np.asarray(rows.Y)[train], pick(rows.weight, train)
         return replace(rows, X=X, Y=Y, weight=weight, sample_weight=weight, positions=positions)
 
@@ -495,9 +495,9 @@ class GreedyPoint:
         loss, squares, losses = made.task.loss(None), SquaredError(), []
         with small_problem(made.rows.n_rows):
             for v, test in enumerate(made.folds.test):
-                own, values = targets.take(test), self._fold(v, C)
-                mass = len(test) if own.weight is None else float(own.weight.sum())
-                losses.append((loss(values, own), squares(values, own), mass))
+                tested, values = targets.take(test), self._fold(v, C)
+                mass = len(test) if tested.weight is None else float(tested.weight.sum())
+                losses.append((loss(values, tested), squares(values, tested), mass))
         fold, tie = (
             np.stack([np.reshape(entry[i], shape) for entry in losses], axis=2) for i in (0, 1)
         )
@@ -532,7 +532,7 @@ class GreedyPoint:
             if len(self.stops) > 1:
                 at = system if fixed else replace(system, C=value)
                 solutions = run.beginnings(path, at, [run.size_at(stop) for stop in self.stops])
-            coef += [own for own, _ in solutions]
+            coef += [solution for solution, _ in solutions]
             intercept += [b for _, b in solutions]
         host, spread = Host(system.budget, system.threads), np.column_stack(coef)
         X, basis = self.objective.rows.X[test], system.basis[run.path.support]
@@ -556,14 +556,14 @@ class _Merged:
     def observations(self, rows: Rows, y: FloatArray) -> Observations | None:
         """Return the training rows as observations, where rows repeat by nature."""
         _, unit = observation_weight(rows.n_rows, rows.sample_weight)
-        own = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
+        row_weight = np.ones(len(self.rows)) if rows.weight is None else rows.weight[self.rows]
         count = np.ones(len(self.rows))
         if unit is not None and rows.sample_weight is not None:
             count = (rows.sample_weight / unit)[self.rows]
-        if not are_observations(self.member, y[self.rows], own, float(count.sum())):
+        if not are_observations(self.member, y[self.rows], row_weight, float(count.sum())):
             return None
         total = np.asarray(self.system.u, dtype=np.float64)[self.member] ** 2
-        return Observations(self.member, y[self.rows], own / count / total)
+        return Observations(self.member, y[self.rows], row_weight / count / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -584,8 +584,8 @@ class _Run:
         """Return how many functions the run had when it would have stopped there."""
         size, many = len(self.path.support), stop.max_support
         if stop.criterion == "fsals":  # eq. (31) of [Jiao2007]
-            met = np.append(np.max(np.abs(self.y)), self.path.error) <= stop.epsilon
-            size = int(np.argmax(met)) if met.any() else size
+            reached = np.append(np.max(np.abs(self.y)), self.path.error) <= stop.epsilon
+            size = int(np.argmax(reached)) if reached.any() else size
         return size if many is None else min(size, many)
 
     def beginnings(
@@ -680,7 +680,7 @@ def _grow_all(
     Y, runs = np.asarray(rows.Y, dtype=np.float64) - centre, []
     for number, group in enumerate(_groups(task, rows)):
         if group.rows is not None and len(group.rows) == 0:
-            continue  # all rows of two classes are in the fold: their problem says nothing
+            continue  # all rows of two classes are in the fold: their problem has no rows
         merged = _merge_equal(rows, Y, group, kernel, settings)
         rng = np.random.default_rng([settings.seed, number, *fold])
         runs += _grow(merged, settings, rng, callback, left_out)

@@ -18,11 +18,8 @@ from lssvm.fitting.table_work import N_FOLDS, clearly_best
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.dot import variances
 from lssvm.kernels.factory import KernelChoice
-from lssvm.kernels.metric import IDENTITY, Shape, mean_outer_product
+from lssvm.kernels.metric import IDENTITY, Shape, check_length, mean_outer_product, read_metric
 from lssvm.kernels.radial import distances
-
-SHAPES: tuple[Shape, ...] = ("diagonal", "full")
-"""Metrics that can be learned."""
 
 IN_FOLDS = 2500
 """Below as many rows a metric is scored in folds, above on rows that are set aside."""
@@ -41,7 +38,7 @@ def check_metric(choice: KernelChoice) -> Metric | Shape:
             f"metric={metric!r} maps the inputs of a kernel, but kernel={choice.kernel!r} has no "
             "gradients with respect to them here: name a kernel such as 'rbf'."
         )
-    if choice.asks_ard:
+    if choice.uses_ard:
         raise InvalidInputError(
             "gamma='ard' and a metric both scale the features: use one of them, such as "
             "gamma='cv' with MetricKernel('rbf', 'diagonal')."
@@ -49,30 +46,8 @@ def check_metric(choice: KernelChoice) -> Metric | Shape:
     return read_metric(metric)
 
 
-def read_metric(metric: Any) -> Metric | Shape:
-    """Return the map that is given as an array, or the shape of a learned one."""
-    if isinstance(metric, str):
-        if metric not in SHAPES:
-            raise InvalidInputError(
-                f"metric={metric!r} is not known: give 'diagonal' or 'full' to have one learned, "
-                "an array of shape (d,) or (d, d), or None."
-            )
-        return "diagonal" if metric == "diagonal" else "full"
-    try:
-        values = np.asarray(metric, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(())
-    square = values.ndim == 2 and values.shape[0] == values.shape[1]
-    if not (values.ndim == 1 or square) or not np.all(np.isfinite(values)) or not values.any():
-        raise InvalidInputError(
-            f"metric={metric!r} is not usable: give finite numbers, not all 0, of shape (d,) or "
-            "(d, d), 'diagonal', 'full' or None."
-        )
-    return Metric(values)
-
-
 def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, seed: int) -> Metric:
-    """Return the map of the inputs that is asked for.
+    """Return the given map of the inputs, or a learned one.
 
     A round fits a dual model to at most 2,000 rows, at a fixed C and one over the median distance
     for gamma, and averages the outer products of its gradients at no more than 4,000 rows
@@ -105,15 +80,6 @@ def metric_of(metric_option: Metric | Shape, rows: Rows, choice: KernelChoice, s
     return _Rounds(rows, choice, metric_option, seed).learn()
 
 
-def check_length(metric: Metric, d: int, what: str) -> None:
-    """Refuse a metric of other than d features; ``what`` says where they are."""
-    if metric.map is not None and len(metric.map) != d:
-        raise InvalidInputError(
-            f"metric has {len(metric.map)} rows but {what}: give an array of shape ({d},) or "
-            f"({d}, {d})."
-        )
-
-
 _Model: TypeAlias = tuple[Kernel, FloatArray, FloatArray, FloatArray]  # Z, coef, intercept
 
 
@@ -129,8 +95,8 @@ class _Rounds:
             Y = np.asarray(rows.Y[some], dtype=np.float64)
         else:
             Y = (rows.labels[some][:, None] == np.arange(rows.labels.max() + 1)) * 1.0
-        own = pick(rows.targets.weight, some)
-        self.weight = np.ones(len(some)) if own is None else own / own.mean()
+        row_weight = pick(rows.targets.weight, some)
+        self.weight = np.ones(len(some)) if row_weight is None else row_weight / row_weight.mean()
         centred = Y - np.average(Y, axis=0, weights=self.weight)
         spread = np.sqrt(np.average((centred**2).sum(axis=1), weights=self.weight))
         self.Y = centred / (spread if spread > 0 else 1.0)
@@ -195,8 +161,8 @@ class _Rounds:
         if name not in DISTANCE:
             return 1.0 / max(float(variances(Z, None).sum()), 1e-300)
         some = Z[:300]
-        apart = distances(some, some, DISTANCE[name])[np.triu_indices(len(some), 1)]
-        middle = float(np.median(apart))
+        pairwise = distances(some, some, DISTANCE[name])[np.triu_indices(len(some), 1)]
+        middle = float(np.median(pairwise))
         return 1.0 / middle if middle > 0 else 1.0
 
     def _next(self, chosen: IntArray, metric: Metric, model: _Model) -> Metric:

@@ -23,7 +23,7 @@ from lssvm.kernels.base import Expansion
 from lssvm.kernels.factory import KernelChoice
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import LocalModel, Tree
-from lssvm.local.cluster import find_engine
+from lssvm.local.engine import find_engine
 from lssvm.tasks import Task
 from lssvm.tuning.search import TuningResult
 from lssvm.uncertainty import (
@@ -59,7 +59,7 @@ def check_finite(coef: FloatArray, intercept: FloatArray) -> None:
 
 
 def check_form(stored: str, form: str, what: str) -> None:
-    """Raise where the file that a model was loaded from left out what is asked for."""
+    """Raise where the file that a model was loaded from left out what is needed."""
     if FORMS.index(stored) < FORMS.index(form):
         raise InvalidInputError(
             f"{what} cannot be had from this model: it was loaded from a file that was saved with "
@@ -170,7 +170,7 @@ class Member:
         )
 
     def stripped(self, errors: bool) -> Member:
-        """Return what prediction needs, and the errors of training rows where asked for."""
+        """Return what prediction needs, and the errors of training rows on request."""
         if isinstance(self.model, Expansion):
             return self
         return replace(self, model=self.model.stripped(errors))
@@ -622,7 +622,14 @@ def members_of(
         return (Member(Expansion(choice.at(gamma[0]), basis, coef, intercept, C)),)
     return tuple(
         Member(
-            Expansion(choice.at(gamma[own[0]]), basis, coef[:, own], intercept[own], C[own]), own
+            Expansion(
+                choice.at(gamma[columns[0]]),
+                basis,
+                coef[:, columns],
+                intercept[columns],
+                C[columns],
+            ),
+            columns,
         )
-        for own in groups
+        for columns in groups
     )

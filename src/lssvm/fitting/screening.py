@@ -13,10 +13,9 @@ import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
-from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Scaling
 from lssvm.fitting.stacking import most_used
-from lssvm.fitting.table_record import SCALINGS, Configuration
+from lssvm.fitting.table_record import SCALINGS, Configuration, Problem
 from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf

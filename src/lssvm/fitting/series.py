@@ -102,8 +102,8 @@ class Calendar:
             i = int(np.flatnonzero(gaps != usual)[0]) + 1
             raise InvalidInputError(
                 f"The times of {what} are not evenly spaced: between positions {i - 1} and {i} "
-                f"({when[i].astype('datetime64[s]')}) lie {_said(int(gaps[i - 1]))}, mostly "
-                f"{_said(usual)}. Fill the gaps, or give the values without times."
+                f"({when[i].astype('datetime64[s]')}) lie {_span(int(gaps[i - 1]))}, mostly "
+                f"{_span(usual)}. Fill the gaps, or give the values without times."
             )
         return calendar
 
@@ -202,7 +202,7 @@ def _working_days(ticks: NDArray[np.int64], last: int) -> Calendar | None:
     return Calendar(last, weekdays=True) if whole else None
 
 
-def _said(microseconds: int) -> str:
+def _span(microseconds: int) -> str:
     for unit, size in (("days", _DAY), ("hours", 3_600_000_000), ("seconds", 1_000_000)):
         if microseconds >= size:
             return f"{microseconds / size:g} {unit}"
@@ -623,7 +623,7 @@ class SeriesFit:
     tuning : Tuning or None
         Where free runs have chosen C or gamma.
     calibration : Calibration or None
-        What intervals rest on, once one was asked for.
+        What intervals are computed from, once there was one.
     stored : str
         "all", or the form of the file that the model was loaded from.
     calendars : tuple of Calendar
@@ -673,8 +673,8 @@ class SeriesFit:
                 raise InvalidInputError("X_history came without history: give both, or neither.")
             return self.ends
         dated = index_times(history) is not None
-        given = history if dated else np.asarray(history)
-        (past,) = open_series(given, X_history, "history", "X_history")
+        values = history if dated else np.asarray(history)
+        (past,) = open_series(values, X_history, "history", "X_history")
         self._check_width(past.inputs, "X_history")
         if len(past) < self.layout.history:
             raise InvalidInputError(
@@ -755,15 +755,15 @@ class SeriesFit:
 
     def score(self, pairs: Sequence[tuple[Series, Series]]) -> float:
         """Return R^2 of free runs of ``horizon`` steps through what follows some series."""
-        errors, truth = [], []
+        errors, targets = [], []
         for past, later in pairs:
             for start in range(0, len(later), self.horizon):
                 piece = later.at(slice(start, start + self.horizon))
                 before = later.at(slice(0, start)).after(past)
                 run = self.run([before], [piece.inputs], len(piece))
                 errors.append(self.levels(run, [before])[0] - piece.values)
-                truth.append(piece.values)
-        values = np.concatenate(truth)
+                targets.append(piece.values)
+        values = np.concatenate(targets)
         lost = float((np.concatenate(errors) ** 2).sum())
         spread = float(((values - values.mean()) ** 2).sum())
         if spread == 0.0:
@@ -798,7 +798,7 @@ def fit_series(
 def _is_open(dual: DualRegressor) -> bool:
     """Say whether C or gamma are to be chosen; a gamma per feature the model finds by itself."""
     choice = KernelChoice.of(dual)
-    return not choice.asks_ard and (check_C(dual.C) is None or choice.tunes_gamma)
+    return not choice.uses_ard and (check_C(dual.C) is None or choice.tunes_gamma)
 
 
 def _tune(
@@ -979,9 +979,9 @@ class FreeRun:
 def calibrate(models: Models, plan: Plan, n_paths: int, seed: int) -> Calibration:
     """Compare simulated spread and true errors on the stretches that are held out."""
     stretches, sums = plan.stretches(), plan.layout.differencing
-    truth = np.stack([s.truth for s in stretches])
+    targets = np.stack([s.targets for s in stretches])
     places = [place for place, _ in plan.places()]
-    errors = (truth - models(np.stack([plan.rows[place] for place in places]))).ravel()
+    errors = (targets - models(np.stack([plan.rows[place] for place in places]))).ravel()
     index, first = np.unique(
         np.concatenate([np.arange(place.start, place.stop) for place in places]), return_index=True
     )
@@ -991,5 +991,5 @@ def calibrate(models: Models, plan: Plan, n_paths: int, seed: int) -> Calibratio
     noise = residuals.noise([seed, 0], [s.left_out for s in stretches])
     scale = run.spread(models, noise, n_paths, sums)
     mean = scale.mean(axis=0)
-    ratios = np.abs(level_errors(run.values - truth, sums)) / np.sqrt(scale * mean)
+    ratios = np.abs(level_errors(run.values - targets, sums)) / np.sqrt(scale * mean)
     return Calibration(residuals, mean, ratios)

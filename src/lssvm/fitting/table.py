@@ -15,7 +15,6 @@ import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
-from lssvm.fitting.problem import AllRows, Problem, subset
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
 from lssvm.fitting.screening import NESTED, distinct, median_of, nested_outputs, screen
 from lssvm.fitting.stacking import (
@@ -30,7 +29,7 @@ from lssvm.fitting.stacking import (
 )
 from lssvm.fitting.table_large import fit_everything
 from lssvm.fitting.table_prototypes import add_prototypes
-from lssvm.fitting.table_record import TableFit, TableState
+from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, subset
 from lssvm.fitting.table_work import (
     FEW,
     N_FOLDS,

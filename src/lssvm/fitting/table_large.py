@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm.fitting.problem import AllRows
 from lssvm.fitting.table_prototypes import fit_prototypes
+from lssvm.fitting.table_record import AllRows
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
 from lssvm.local import Leaf, LeafStore, LeafTask, LocalModel, Partition, Tree, grow_tree
 from lssvm.local.store import LeafRows

@@ -21,8 +21,8 @@ from lssvm._core.blocks import run_stream, slices
 from lssvm._core.errors import NumericalWarning
 from lssvm.backends.host import Host
 from lssvm.data import ArraySource
-from lssvm.fitting.problem import AllRows
 from lssvm.fitting.record import Member
+from lssvm.fitting.table_record import AllRows
 from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Expansion

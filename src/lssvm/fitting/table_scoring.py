@@ -14,8 +14,7 @@ from sklearn.utils import ClassifierTags
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.fitting.problem import Problem
-from lssvm.fitting.table_record import TableFit, local_error
+from lssvm.fitting.table_record import Problem, TableFit, local_error
 from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import OutOfFold, Probabilities, Residuals, calibrate, scaled_residuals
@@ -122,13 +121,13 @@ class ClassScorer:
         scorer = read_scorer(self.scoring)
         if scorer is None:
             return True
-        asked: list[str] = []
+        called: list[str] = []
         n = 2 * len(self.task.classes)
         labels = np.arange(n) % len(self.task.classes)
         even = np.full((n, len(self.task.classes)), 1.0 / len(self.task.classes))
 
         def decided() -> AnyArray:
-            asked.append("predict")
+            called.append("predict")
             return self.task.classes[labels]
 
         known = HeldOut(
@@ -141,7 +140,7 @@ class ClassScorer:
         )
         with suppress(ValueError, TypeError):  # scorers with pos_label=1 take class numbers only
             known.score_by(scorer, self.task.classes[labels], np.ones(n))
-        return bool(asked)
+        return bool(called)
 
     def check(self) -> None:
         """Raise where the scorer cannot score this problem."""
@@ -227,7 +226,7 @@ class NumberScorer:
         return self.scoring is not None
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
-        """Return the mean squared error, or the score that was asked for with a minus sign."""
+        """Return the mean squared error, or the chosen score with a minus sign."""
         if self.chooses:
             return -self.score(outputs, rows)
         gap = self.targets[rows] - self.task.mean(outputs)
@@ -365,13 +364,13 @@ def _local_scale(
 
 
 def held_out_r2(
-    truth: FloatArray, predicted: FloatArray, weight: FloatArray, labels: IntArray | None = None
+    targets: FloatArray, predicted: FloatArray, weight: FloatArray, labels: IntArray | None = None
 ) -> float:
     r"""Estimate R2 on new rows from held-out predictions, without the bias of a ratio of few rows.
 
     Parameters
     ----------
-    truth, predicted : arrays of shape (n, k)
+    targets, predicted : arrays of shape (n, k)
         Targets, and predictions by models that had not seen them; the mean over k is returned.
     weight : array of shape (n,)
         Larger than 0.
@@ -410,7 +409,9 @@ def held_out_r2(
     >>> round(held_out_r2(y, others, np.ones(4)), 12)
     -0.333333333333
     """
-    groups = np.arange(len(truth)) if labels is None else np.unique(labels, return_inverse=True)[1]
+    groups = (
+        np.arange(len(targets)) if labels is None else np.unique(labels, return_inverse=True)[1]
+    )
     n_groups = int(groups.max()) + 1
 
     def by_group(values: FloatArray) -> FloatArray:
@@ -418,11 +419,11 @@ def held_out_r2(
         np.add.at(total, groups, weight[:, None] * values)
         return total
 
-    deviation = truth - np.average(truth, axis=0, weights=weight)
-    a, b = by_group((truth - predicted) ** 2), by_group(deviation**2)
-    W = by_group(np.ones((len(truth), 1)))
+    deviation = targets - np.average(targets, axis=0, weights=weight)
+    a, b = by_group((targets - predicted) ** 2), by_group(deviation**2)
+    W = by_group(np.ones((len(targets), 1)))
     if n_groups < 2 or not np.all(b.sum(axis=0) > 0.0) or not np.all(a.sum(axis=0) > 0.0):
-        return float(r2_score(truth, predicted, sample_weight=weight))
+        return float(r2_score(targets, predicted, sample_weight=weight))
     within = b - by_group(deviation) ** 2 / W
     pairs = W.sum() * b.sum(axis=0) - (W * within).sum(axis=0)
     variance = pairs / (W.sum() ** 2 - (W**2).sum())

@@ -13,7 +13,7 @@ from lssvm.fitting.record import Features, Member
 from lssvm.fitting.table_prototypes import change_global
 from lssvm.fitting.table_record import TableFit
 from lssvm.local import Rows
-from lssvm.local.cluster import find_engine
+from lssvm.local.engine import find_engine
 
 
 def change_rows(

@@ -13,10 +13,9 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
-from lssvm.fitting.problem import Problem
 from lssvm.fitting.record import Step
 from lssvm.fitting.stacking import StackRule, fit_stack, mean_loss
-from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration
+from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, Problem
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY, Shape

@@ -25,7 +25,7 @@ from lssvm.greedy.path import (
     Trace,
     best_size,
     cholesky,
-    own_errors,
+    left_out_errors,
     solve_size,
     support_gram,
 )
@@ -179,8 +179,8 @@ class SampledSearch:
         self.on_event, self.want_fitted = search.on_event, want_fitted
         columns, settings = search.columns, search.settings
         self.columns, self.Y, self.settings, self.rng = columns, Y, settings, rng
-        self.H, self.pool, self.held = search.H, np.flatnonzero(search.usable), search.held
-        self.held_weight = search.weight[self.held]
+        self.H, self.pool, self.held_out = search.H, np.flatnonzero(search.usable), search.held_out
+        self.held_out_weight = search.weight[self.held_out]
         self.problems = [_Problem(y, search.bias, settings.prefit) for y in Y.T]
         self.in_basis = np.zeros((columns.n, Y.shape[1]), dtype=bool)
         self.slot_of = np.full(columns.n, -1, dtype=np.intp)
@@ -229,9 +229,9 @@ class SampledSearch:
             many = min(n, 2 * many)
 
     def _step(self, rows: IntArray, running: IntArray, *, first: bool = False) -> IntArray:
-        looked = rows if len(self.held) == 0 else np.concatenate([rows, self.held])
-        parts = self._kernel(looked)
-        R = -self.Y[np.ix_(looked, running)]
+        scanned = rows if len(self.held_out) == 0 else np.concatenate([rows, self.held_out])
+        parts = self._kernel(scanned)
+        R = -self.Y[np.ix_(scanned, running)]
         R += [self.problems[p].b for p in running]
         done = 0
         for part in parts:
@@ -255,7 +255,7 @@ class SampledSearch:
                 curvature = problem.curvature(self.H[rows], K[:, problem.slots])
                 best[c] = np.argmax(np.where(free[:, c], size[:, c] ** 2 / curvature, -1.0))
             if problem.factor.size:
-                problem.trace.record(largest[c], R[m:, c], self.held_weight)
+                problem.trace.record(largest[c], R[m:, c], self.held_out_weight)
             if problem.trace.stops(self.settings, largest[c], some[c]):
                 continue
             self._add(int(p), problem, rows, parts, int(best[c]))
@@ -340,14 +340,14 @@ class FullSearch:
         self.y = y
         self.Fy, self.F1 = -y.astype(np.float64), np.full(columns.n, -1.0)
         self.q = np.zeros(columns.n)
-        self.active, self.held = search.usable.copy(), search.held
-        self.held_weight = search.weight[self.held]
+        self.active, self.held_out = search.usable.copy(), search.held_out
+        self.held_out_weight = search.weight[self.held_out]
         self.scalars, self.trace = _Scalars(), Trace()
         self.steps = _STEPS
         self.tie = _TIE if columns.dtype == np.float64 else 1e-5
 
     def run(self) -> Trace:
-        """Take steps until something says stop."""
+        """Take steps until a rule stops the run."""
         trace, most = self.trace, self.settings.max_support
         while self.active.any():
             if not trace.support and np.max(np.abs(self.Fy[self.active])) <= self.settings.epsilon:
@@ -454,7 +454,7 @@ class FullSearch:
         self.trace.support.extend(rows[:kept].tolist())
         self.trace.objective.extend(objective[:kept].tolist())
         for t in range(kept):
-            self.trace.record(error[t], R[t, self.held], self.held_weight)
+            self.trace.record(error[t], R[t, self.held_out], self.held_out_weight)
         stop = self.trace.out_of_patience(self.settings.patience) or stop
         self._advance(rows[:kept], new[:kept], wy[:kept], w1[:kept])
         self.steps = min(_STEPS, max(2, 2 * kept))
@@ -513,8 +513,8 @@ class Pursuit:
         self.n, self.C, self.bias = system.n, system.C, system.bias
         self.w = np.where(usable, weight, 0.0)
         self.total = float(self.w.sum())
-        self.held = np.flatnonzero(~usable)
-        self.held_weight = weight[self.held]
+        self.held_out = np.flatnonzero(~usable)
+        self.held_out_weight = weight[self.held_out]
         self.columns = KernelColumns(system, share=0.2)
         diagonal = system.kernel_diagonal()
         check_gram(diagonal)
@@ -558,7 +558,7 @@ class Pursuit:
         return np.asarray(self.w @ (K * K) - self.total * self._mean(K) ** 2)
 
     def run(self, y: FloatArray, rng: np.random.Generator, number: int = 0) -> GreedyPath:
-        """Take steps for one column of targets until something says stop."""
+        """Take steps for one column of targets until a rule stops the run."""
         one = _Run(self, y)
         while not one.stops():
             if self.on_event is not None and one.trace.error:
@@ -593,7 +593,7 @@ class _Run:
         parent, trace = self.parent, self.trace
         error = float(np.max(np.abs(self.residual[self.free]), initial=0.0))
         if len(trace.error) < len(trace.support):
-            trace.record(error, self.residual[parent.held], parent.held_weight)
+            trace.record(error, self.residual[parent.held_out], parent.held_out_weight)
         return trace.stops(parent.settings, error, bool(self.free.any()))
 
     def step(self, rows: IntArray) -> None:
@@ -605,21 +605,21 @@ class _Run:
         everything = len(parent.curvature) > 0
         if everything:
             gradient, curvature = parent._correlate(weighted)[rows], parent.curvature[rows]
-            gone = self.gone[rows] if parent.settings.prefit else 0.0
+            explained = self.gone[rows] if parent.settings.prefit else 0.0
             K = None
         else:
             K = parent.columns.compute(rows).T.astype(np.float64, copy=False)
             gradient = K.T @ weighted
             curvature = parent._diagonal(K) + parent.penalty[rows] / parent.C
-            gone = self._explained(rows, K) if parent.settings.prefit else 0.0
+            explained = self._explained(rows, K) if parent.settings.prefit else 0.0
         if parent.settings.criterion == "sggp":
             fitted = (self.y - self.residual)[rows] - self.b
             gradient = gradient - fitted / parent.C
-        spanned = curvature - gone <= _SPANNED * curvature
+        spanned = curvature - explained <= _SPANNED * curvature
         if spanned.all():
             self.free[rows] = False
             return
-        left = np.where(spanned, 1.0, curvature - gone)
+        left = np.where(spanned, 1.0, curvature - explained)
         j = int(np.argmax(np.where(spanned, -1.0, gradient**2 / left)))
         row = int(rows[j])
         column = parent.columns.compute(rows[j : j + 1])[0] if K is None else K[:, j]
@@ -792,6 +792,6 @@ def _finish(search: Search, trace: Trace, y: FloatArray, left_out: bool) -> Gree
         coef, intercept = solve_size(factor, y[support], bordered=bias)
         if left_out and size == len(trace.support) and trace.fitted is not None:
             others = trace.fitted
-            others[support] = y[support] - own_errors(factor, coef, bias, y[support])
+            others[support] = y[support] - left_out_errors(factor, coef, bias, y[support])
     solved = {"coef": coef, "intercept": intercept, "targets": y[support], "left_out": others}
     return GreedyPath(**kept, **solved, bordered=bias)

@@ -68,9 +68,9 @@ class GreedyPath:
     bordered : bool
         Whether the bias is the border of the system (eq. (13)).
     factor : array of shape (m, m) or None
-        Lower Cholesky factor of the system where the support alone does not tell it.
+        Lower Cholesky factor of the system where it does not follow from the support alone.
     left_out : array of shape (n,) or None
-        Leave-one-out predictions of all rows, where they were asked for.
+        Leave-one-out predictions of all rows, where requested.
     """
 
     support: IntArray
@@ -132,7 +132,9 @@ def solve_size(
     return solve_triangular(factor, w - b * u, lower=True, trans=1), b  # [Jiao2007, eq. (16)]
 
 
-def own_errors(factor: FloatArray, coef: FloatArray, bordered: bool, y: FloatArray) -> FloatArray:
+def left_out_errors(
+    factor: FloatArray, coef: FloatArray, bordered: bool, y: FloatArray
+) -> FloatArray:
     """Return the leave-one-out errors of the rows of a basis, alpha_i / R_ii, shape (m,).
 
     m^3/3 operations for the inverse of the factor. Nothing is left of a basis of one with a bias:
@@ -168,11 +170,11 @@ class Trace:
     status: str = "exhausted"
     fitted: FloatArray | None = None  # (n,), after the last step
 
-    def record(self, error: float, held: FloatArray, weight: FloatArray) -> None:
+    def record(self, error: float, held_out: FloatArray, weight: FloatArray) -> None:
         """Record the largest error after a step, and the mean square of the held-out ones."""
         self.error.append(float(error))
-        if len(held):
-            self.held_out.append(float(np.average(held**2, weights=weight)))
+        if len(held_out):
+            self.held_out.append(float(np.average(held_out**2, weights=weight)))
 
     def stops(self, settings: Greedy, error: float, left: bool) -> bool:
         """Say whether to stop, and keep why; ``left``: whether there are rows to choose from."""
@@ -315,7 +317,7 @@ class Search:
     on_event: OnEvent | None = None
 
     @property
-    def held(self) -> IntArray:
+    def held_out(self) -> IntArray:
         """Rows that are held out."""
         return np.flatnonzero(~self.usable)
 

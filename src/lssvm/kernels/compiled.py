@@ -99,14 +99,14 @@ def _exponential_tile(
 ) -> None:
     """Replace -2 x'z in ``out`` (n, w) by exp(-||x - z||); ``xx`` and ``zz`` are squared norms."""
     for i in range(len(X)):
-        t, own, near = out[i], xx[i], 0
+        t, square, near = out[i], xx[i], 0
         for j in range(len(t)):
-            norms = own + zz[j]
+            norms = square + zz[j]
             t[j] += norms
             near += t[j] < _CLOSE * norms
         if near:
             for j in range(len(t)):
-                if t[j] < _CLOSE * (own + zz[j]):
+                if t[j] < _CLOSE * (square + zz[j]):
                     t[j] = 0.0
                     for f in range(X.shape[1]):
                         t[j] += (X[i, f] - ZT[f, j]) ** 2

@@ -231,10 +231,10 @@ class KernelChoice:
     @classmethod
     def of(cls, estimator: KernelParameters) -> KernelChoice:
         """Read the parameters of an estimator."""
-        given = estimator.kernel
-        if isinstance(given, MetricKernel):
-            return cls(given.kernel, estimator.gamma, given.metric)
-        return cls(given, estimator.gamma)
+        kernel = estimator.kernel
+        if isinstance(kernel, MetricKernel):
+            return cls(kernel.kernel, estimator.gamma, kernel.metric)
+        return cls(kernel, estimator.gamma)
 
     @property
     def has_gamma(self) -> bool:
@@ -261,7 +261,7 @@ class KernelChoice:
         return self.name in ("rbf", "linear", "poly", "matern")
 
     @property
-    def asks_ard(self) -> bool:
+    def uses_ard(self) -> bool:
         """Whether a width for every feature is to be learned."""
         return isinstance(self.gamma, str) and self.gamma == "ard"
 
@@ -273,7 +273,7 @@ class KernelChoice:
 
     def check_ard(self) -> None:
         """Refuse a width for every feature where the kernel has none."""
-        if self.asks_ard and self.name not in ARD_KERNELS:
+        if self.uses_ard and self.name not in ARD_KERNELS:
             raise InvalidInputError(
                 f"gamma='ard' cannot be used with kernel={self.kernel!r}: choose one of "
                 f"{ARD_KERNELS}, or another gamma."

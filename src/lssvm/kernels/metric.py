@@ -20,10 +20,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray, device, get_namespace, is_sparse
+from lssvm._core.arrays import (
+    Device,
+    FloatArray,
+    IntArray,
+    device,
+    get_namespace,
+    is_foreign,
+    is_sparse,
+)
 from lssvm._core.blocks import run_blocks, slices
-from lssvm._core.device import Device, is_foreign
-from lssvm._core.errors import not_known
+from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.kernels.base import Kernel
 from lssvm.kernels.radial import RBF, Laplacian, distances, ordered_sums
 from lssvm.kernels.warp import SquaredSlopes, Warp
@@ -159,7 +166,7 @@ class Metric:
         return np.asarray(gradients * self.map if self.map.ndim == 1 else gradients @ self.map.T)
 
     def published(self, d: int, *, full: bool = False) -> FloatArray:
-        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal and not asked full.
+        """Return M = A A^T (d, d), or its diagonal (d,) where A is diagonal, unless ``full``.
 
         Parameters
         ----------
@@ -238,11 +245,11 @@ def mean_outer_product(
     shape: Shape = "full",
     weight: FloatArray | None = None,
     threads: int = 1,
-    own: IntArray | None = None,
+    rows_in_Z: IntArray | None = None,
 ) -> FloatArray:
     """Return the average outer product of the slopes of an expansion.
 
-    ``own`` are the rows of Z that those of X are: they are left out of their own slopes, and
+    ``rows_in_Z`` are the rows of Z that those of X are: they are left out of their own slopes, and
     features of few values have one-sided slopes (`one_sided_slopes`).
     """
     if shape not in ("full", "diagonal"):
@@ -253,7 +260,9 @@ def mean_outer_product(
     def block(part: slice) -> FloatArray:
         total = np.zeros(d if shape == "diagonal" else (d, d))
         few = _fewer_outputs(coef, part.start)
-        sides = _slopes(kernel, X[part], Z, few, metric, None if own is None else own[part])
+        sides = _slopes(
+            kernel, X[part], Z, few, metric, None if rows_in_Z is None else rows_in_Z[part]
+        )
         for slopes in sides:
             flat = (slopes * np.sqrt(share[part] / len(sides))[:, None, None]).reshape(-1, d)
             total += np.einsum("ij,ij->j", flat, flat) if shape == "diagonal" else flat.T @ flat
@@ -271,11 +280,11 @@ def gradient_rows(
     *,
     metric: Metric,
     weight: FloatArray,
-    own: IntArray | None,
+    rows_in_Z: IntArray | None,
 ) -> FloatArray:
     """Return slopes times the roots of their weights, one row each, so that G^T G is their sum."""
     d = _n_inputs(X, metric)
-    sides = _slopes(kernel, X, Z, _fewer_outputs(coef, 0), metric, own)
+    sides = _slopes(kernel, X, Z, _fewer_outputs(coef, 0), metric, rows_in_Z)
     root = np.sqrt(weight / len(sides))[:, None, None]
     return np.concatenate([(slopes * root).reshape(-1, d) for slopes in sides])
 
@@ -288,14 +297,14 @@ def squared_slopes(
     *,
     metric: Metric,
     weight: FloatArray,
-    own: IntArray | None,
+    rows_in_Z: IntArray | None,
     threads: int = 1,
 ) -> SquaredSlopes:
     """Return squared slopes along the inputs of a metric that maps every feature by itself."""
     n, d = X.shape
 
     def block(part: slice) -> FloatArray:
-        rows = None if own is None else own[part]
+        rows = None if rows_in_Z is None else rows_in_Z[part]
         sides = _slopes(kernel, X[part], Z, _fewer_outputs(coef, part.start), metric, rows)
         return np.array([(side**2).sum(axis=1) for side in (sides[0], sides[-1])])
 
@@ -334,16 +343,16 @@ def _slopes(
     Z: FloatArray,
     coef: FloatArray,
     metric: Metric,
-    own: IntArray | None,
+    rows_in_Z: IntArray | None,
 ) -> list[FloatArray]:
     """Return the slopes (n, k, d) along the (warped) inputs, of one side or of both.
 
     Under a full map they are derivatives: its rows do not show which inputs are tied.
     """
-    steps = Steps.among(Z) if own is not None and metric.by_feature else None
-    if steps is None or own is None:
+    steps = Steps.among(Z) if rows_in_Z is not None and metric.by_feature else None
+    if steps is None or rows_in_Z is None:
         return [metric.back(kernel.gradient(X, Z, coef))]
-    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, own, steps)]
+    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, rows_in_Z, steps)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,9 +372,9 @@ class Steps:
     @classmethod
     def among(cls, Z: FloatArray) -> Steps | None:
         """Return the features of 2 to `MOST_LEVELS` values, or None where there are none."""
-        found = [(j, np.unique(Z[:, j])) for j in range(Z.shape[1])]
+        levels = [(j, np.unique(Z[:, j])) for j in range(Z.shape[1])]
         most = min(MOST_LEVELS, len(Z) // 4)
-        few = [(j, values) for j, values in found if 2 <= len(values) <= most]
+        few = [(j, values) for j, values in levels if 2 <= len(values) <= most]
         if not few:
             return None
         return cls(np.array([j for j, _ in few], dtype=np.intp), tuple(v for _, v in few))
@@ -380,7 +389,7 @@ def one_sided_slopes(
     X: FloatArray,
     Z: FloatArray,
     coef: FloatArray,
-    own: IntArray,
+    rows_in_Z: IntArray,
     steps: Steps,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return slopes to the next larger and the next smaller value of features with few values.
@@ -409,9 +418,9 @@ def one_sided_slopes(
     right, left : arrays of shape (n, k, d)
     """
     if isinstance(kernel, Laplacian):
-        difference, right = _laplacian_steps(kernel, X, Z, coef, own)
+        difference, right = _laplacian_steps(kernel, X, Z, coef, rows_in_Z)
     else:
-        difference, right = _steps_by_level(kernel, X, Z, coef, own)
+        difference, right = _steps_by_level(kernel, X, Z, coef, rows_in_Z)
     left = right.copy()
     for feature, levels in zip(steps.features, steps.levels, strict=True):
         place = np.searchsorted(levels, X[:, feature])
@@ -428,7 +437,7 @@ Difference: TypeAlias = Callable[[int, FloatArray, IntArray, IntArray], FloatArr
 
 
 def _laplacian_steps(
-    kernel: Laplacian, X: FloatArray, Z: FloatArray, coef: FloatArray, own: IntArray
+    kernel: Laplacian, X: FloatArray, Z: FloatArray, coef: FloatArray, rows_in_Z: IntArray
 ) -> tuple[Difference, FloatArray]:
     """Return changes of the expansion and its derivatives (n, k, d).
 
@@ -437,7 +446,7 @@ def _laplacian_steps(
     """
     gamma = float(kernel.gamma)
     K = kernel.values(X, Z)
-    K[np.arange(len(X)), own] = 0.0
+    K[np.arange(len(X)), rows_in_Z] = 0.0
     less, most = ordered_sums(K, X, Z, coef)
     total = K @ coef
 
@@ -451,11 +460,11 @@ def _laplacian_steps(
 
 
 def _steps_by_level(
-    kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, own: IntArray
+    kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, rows_in_Z: IntArray
 ) -> tuple[Difference, FloatArray]:
     """Return changes of the expansion, by sums over the rows of every level, and derivatives."""
     K, change = _change_by_level(kernel, X, Z)
-    K[np.arange(len(X)), own] = 0.0
+    K[np.arange(len(X)), rows_in_Z] = 0.0
 
     def difference(feature: int, levels: FloatArray, place: IntArray, to: IntArray) -> FloatArray:
         sums = _sums_by_level(K, Z[:, feature], levels, coef)
@@ -492,3 +501,38 @@ def _sums_by_level(
     (m, k), v = coef.shape, len(levels)
     sums = K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)
     return np.asarray(sums.reshape(-1, v, k))
+
+
+SHAPES: tuple[Shape, ...] = ("diagonal", "full")
+"""Metrics that can be learned."""
+
+
+def read_metric(metric: Any) -> Metric | Shape:
+    """Return the map that is given as an array, or the shape of a learned one."""
+    if isinstance(metric, str):
+        if metric not in SHAPES:
+            raise InvalidInputError(
+                f"metric={metric!r} is not known: give 'diagonal' or 'full' to have one learned, "
+                "an array of shape (d,) or (d, d), or None."
+            )
+        return "diagonal" if metric == "diagonal" else "full"
+    try:
+        values = np.asarray(metric, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(())
+    square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    if not (values.ndim == 1 or square) or not np.all(np.isfinite(values)) or not values.any():
+        raise InvalidInputError(
+            f"metric={metric!r} is not usable: give finite numbers, not all 0, of shape (d,) or "
+            "(d, d), 'diagonal', 'full' or None."
+        )
+    return Metric(values)
+
+
+def check_length(metric: Metric, d: int, what: str) -> None:
+    """Refuse a metric of other than d features; ``what`` names them in the message."""
+    if metric.map is not None and len(metric.map) != d:
+        raise InvalidInputError(
+            f"metric has {len(metric.map)} rows but {what}: give an array of shape ({d},) or "
+            f"({d}, {d})."
+        )

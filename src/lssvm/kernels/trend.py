@@ -145,8 +145,8 @@ class Trend(Kernel):
         """
         values = self.values(X)
         xp = get_namespace(values)
-        own = xp.asarray(np.asarray(expectation, dtype=np.float64), device=device(values))
-        return xp.matmul(values, xp.astype(own, values.dtype)[:, None])[:, 0]
+        on_device = xp.asarray(np.asarray(expectation, dtype=np.float64), device=device(values))
+        return xp.matmul(values, xp.astype(on_device, values.dtype)[:, None])[:, 0]
 
     def coefficients(self, Z: FloatArray, dual_coef: FloatArray) -> FloatArray:
         r"""Return the posterior means (q, k) of the coefficients of a model, less expectations.
@@ -208,8 +208,8 @@ class Trend(Kernel):
 
         start = np.append(np.zeros(F.shape[1]), np.log(C))
         bounds = [(-20.0, 20.0)] * F.shape[1] + [(-7.0, 14.0)]
-        found = minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-        return replace(self, covariance=np.diag(np.exp(found[:-1]))), float(np.exp(found[-1]))
+        solution = minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        return replace(self, covariance=np.diag(np.exp(solution[:-1]))), float(np.exp(solution[-1]))
 
     def _spread(self, values: Array) -> Array:
         """Return S times values (q, m)."""
@@ -222,8 +222,8 @@ class Trend(Kernel):
                 f"covariance has {matrix.shape[0]} rows but there are {values.shape[0]} trend "
                 "functions: give one row and column for each."
             )
-        own = xp.asarray(matrix, dtype=values.dtype, device=device(values))
-        return xp.matmul(own, values)
+        on_device = xp.asarray(matrix, dtype=values.dtype, device=device(values))
+        return xp.matmul(on_device, values)
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return the kernel values, shape (n, m)."""

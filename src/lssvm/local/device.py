@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, to_numpy
+from lssvm._core.arrays import Array, Device, FloatArray, IntArray, out_of_memory, to_numpy
 from lssvm._core.blocks import n_threads
-from lssvm._core.device import Device, out_of_memory
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels.radial import Distance
-from lssvm.local.engine import HostLeaves, HostSlopes, LeafTask
+from lssvm.local.engine import LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting, Walk
-from lssvm.local.tree import Tree
+from lssvm.local.model import Tree
 from lssvm.solvers import ExactFit
 
 _SHARE = 0.4  # of the free memory that a batch may take
@@ -189,8 +188,8 @@ def _together(
     g, s = members.shape
     columns = L[:, members.ravel()].reshape(-1, g, s)
     inside = torch.einsum("nga,ngb->gab", columns, columns)
-    own = nu[members]
-    inside -= own[:, :, None] * own[:, None, :] / total
+    nu_members = nu[members]
+    inside -= nu_members[:, :, None] * nu_members[:, None, :] / total
     solved = torch.linalg.pinv(inside, rtol=1e-12, hermitian=True) @ coef[members]
     left_out[members] = Y[members] - solved if g * s < len(Y) or s < len(Y) else 0.0
 
@@ -204,7 +203,7 @@ def _grouped(place: Device, rows: Rows) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceLeaves(HostSlopes):
+class DeviceLeaves(LeafEngine):
     """Exact leaves computed on a device.
 
     Parameters
@@ -219,12 +218,8 @@ class DeviceLeaves(HostSlopes):
     'cuda'
     """
 
+    threads: int = field(default_factory=lambda: n_threads(None), init=False)  # of slopes
     place: Device
-
-    @property
-    def threads(self) -> int:  # type: ignore[override]
-        """Return how many threads compute slopes, which the device does not."""
-        return n_threads(None)
 
     @property
     def n_workers(self) -> int:
@@ -280,7 +275,7 @@ class DeviceLeaves(HostSlopes):
         Logistic leaves are computed on the threads of the host.
         """
         if any(task.start.loss == "logistic" for task in tasks):
-            return HostLeaves(self.threads).fit(
+            return LeafEngine(self.threads).fit(
                 tasks, tries=tries, stop=stop, finished=finished, on_error=on_error, draft=draft
             )
         leaves: list[Leaf | None] = [None] * len(tasks)
@@ -298,16 +293,16 @@ class DeviceLeaves(HostSlopes):
         batch: list[int] = []
         most = 1
         for i in order:
-            own = tasks[i]
+            task = tasks[i]
             if batch and (
-                own.distance != tasks[batch[0]].distance
-                or len(own.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
+                task.distance != tasks[batch[0]].distance
+                or len(task.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
                 or len(batch) >= most
             ):
                 yield batch
                 batch = []
-            if not batch:  # asked once: the answer takes as long as a leaf
-                size = 8 * _MATRICES * len(own.rows.X) ** 2
+            if not batch:  # queried once: the answer takes as long as a leaf
+                size = 8 * _MATRICES * len(task.rows.X) ** 2
                 most = max(1, int(_SHARE * self.place.free_bytes()) // size)
             batch.append(i)
         if batch:
@@ -349,12 +344,12 @@ class DeviceLeaves(HostSlopes):
         walks = [Walk(tasks[i].start, tries) for i in batch]
         best: _Solved | None = None
         while True:
-            asked = [walk.next(stop) for walk in walks]
-            active = [i for i, setting in enumerate(asked) if setting is not None]
+            tried = [walk.next(stop) for walk in walks]
+            active = [i for i, setting in enumerate(tried) if setting is not None]
             if not active:
                 break
             chosen = torch.tensor(active, device=stack.X.device)
-            settings = [setting for setting in asked if setting is not None]
+            settings = [setting for setting in tried if setting is not None]
             solved = _solve(stack, chosen, settings, [repeats[i] for i in active])
             better = []
             for place, (i, error) in enumerate(zip(active, solved.error.tolist(), strict=True)):
@@ -420,8 +415,8 @@ class DeviceLeaves(HostSlopes):
         gamma = put(np.array([leaf.setting.gamma for leaf in leaves]))
         K = between(X, Z, distance).mul_(-gamma[:, None, None]).exp_()
         values = to_numpy(torch.bmm(K, coef))
-        for i, leaf, own in zip(batch, leaves, values, strict=True):
-            out[i][rows] = own[: len(out[i][rows])] + leaf.fit.intercept
+        for i, leaf, row_values in zip(batch, leaves, values, strict=True):
+            out[i][rows] = row_values[: len(out[i][rows])] + leaf.fit.intercept
 
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
         """Return the leaf of every row, computed level by level."""

@@ -58,7 +58,7 @@ class LeafStore:
 
     Notes
     -----
-    Inputs are kept in float32: half the memory, and the seventh digit of a standardised input says
+    Inputs are kept in float32: half the memory, and the seventh digit of a standardised input means
     nothing about its target. A row takes 4 d + 8 k + 20 bytes.
 
     A scratch folder lies where temporary files go (the environment's ``TMPDIR``), is readable by
@@ -156,11 +156,13 @@ class LeafStore:
             leaf = rows["leaf"][order]
             for members in np.split(order, np.flatnonzero(np.diff(leaf)) + 1):
                 if len(members):
-                    own = rows[members]
+                    leaf_rows = rows[members]
                     yield LeafRows(
-                        int(own["leaf"][0]),
-                        Rows(own["X"].copy(), own["Y"].copy(), own["weight"].copy()),
-                        own["position"].astype(np.intp),
+                        int(leaf_rows["leaf"][0]),
+                        Rows(
+                            leaf_rows["X"].copy(), leaf_rows["Y"].copy(), leaf_rows["weight"].copy()
+                        ),
+                        leaf_rows["position"].astype(np.intp),
                     )
 
     def _read(self, bundle: int) -> AnyArray:

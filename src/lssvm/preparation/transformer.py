@@ -384,9 +384,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             )
         weight = check_weight(sample_weight, table.n_rows)
         learned = learn(table, y, weight, groups, settings)
-        own = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables, of frames
-        own = X.names if isinstance(X, RawTable) else own
-        texts = table.named and all(isinstance(name, str) for name in own)
+        names = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables, of frames
+        names = X.names if isinstance(X, RawTable) else names
+        texts = table.named and all(isinstance(name, str) for name in names)
         self._publish(learned.prepared, texts)
         learned.prepared.warn_of_columns()
         return table, learned
@@ -433,9 +433,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         _check_number("rare", self.rare, 0, "a number of rows, or a share below 1")
         _check_number("max_levels", self.max_levels, 1, "a whole number from 1 on", whole=True)
         _check_number("category_scale", self.category_scale, 1e-300, "a number above 0")
-        own_folds = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
-        own_folds = own_folds and not isinstance(self.cv, str)
-        if not own_folds:
+        splits = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        splits = splits and not isinstance(self.cv, str)
+        if not splits:
             needed = "a number of folds from 2 on, a splitter, or pairs (train, test)"
             _check_number("cv", self.cv, 2, needed, whole=True)
         if self.smoothing != "auto":
@@ -446,7 +446,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         del settings["random_state"]
         settings["smoothing"] = None if self.smoothing == "auto" else float(self.smoothing)
         settings["max_levels"] = int(self.max_levels)
-        settings["cv"] = self.cv if own_folds else int(self.cv)
+        settings["cv"] = self.cv if splits else int(self.cv)
         switch = isinstance(self.drop, bool | np.bool_)
         settings["drop"] = bool(self.drop) if switch else True
         settings["dropped"] = () if switch else _names("drop", self.drop)
@@ -467,10 +467,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _names(option: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise InvalidInputError(f"{option}={given!r} is not usable: give a list of column names.")
-    return tuple(str(name) for name in given)
+def _names(option: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise InvalidInputError(f"{option}={names!r} is not usable: give a list of column names.")
+    return tuple(str(name) for name in names)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, qmc
 
-from lssvm._core.arrays import FloatArray, IntArray, to_numpy
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, FloatArray, IntArray, to_numpy
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.prototypes.bandwidth import Bandwidth, plug_in_bandwidth, rule_of_thumb_bandwidth
 from lssvm.prototypes.selection import Candidates, Selection, as_rows, interleave, random_order
@@ -53,7 +52,7 @@ class WorkingSet:
 
     A batch of b candidates costs b m exponentials and 2 b m d operations at once, an exchange O(m);
     the paper counts the same, one candidate at a time [DeBrabanter2010, section 5]. Candidates that
-    would gain nothing when the batch begins are dropped; every other one is judged by the set as it
+    would gain nothing when the batch begins are dropped; every other is tested with the set as it
     is at its turn, so the entropy never falls. Memory O(m^2).
     """
 
@@ -126,8 +125,8 @@ class WorkingSet:
             elif labels is None or self.labels is None:
                 i = int(np.argmax(self.potential + block[q]))
             else:
-                own = np.where(self.labels == labels[c], self.potential + block[q], -np.inf)
-                i = int(np.argmax(own))
+                same_class = np.where(self.labels == labels[c], self.potential + block[q], -np.inf)
+                i = int(np.argmax(same_class))
             gain = self.potential[i] + block[q, i] - sums[q]
             if gain <= self._threshold(least_rise):
                 continue
@@ -145,8 +144,8 @@ class WorkingSet:
             return np.asarray((block + self.potential).max(axis=1))
         most = np.empty(len(block))
         for label in np.unique(labels):
-            rows, own = np.flatnonzero(labels == label), np.flatnonzero(self.labels == label)
-            most[rows] = (block[np.ix_(rows, own)] + self.potential[own]).max(axis=1)
+            rows, members = np.flatnonzero(labels == label), np.flatnonzero(self.labels == label)
+            most[rows] = (block[np.ix_(rows, members)] + self.potential[members]).max(axis=1)
         return most
 
     def _threshold(self, least_rise: float) -> float:
@@ -177,10 +176,10 @@ class WorkingSet:
         for place in range(self.size - 1, -1, -1):
             c = int(sequence[place])
             if c not in alike:
-                own = left if self.labels is None else np.where(labels == c, left, -np.inf)
-                worst = int(np.argmax(own))
-                if own[worst] <= floor:
-                    alike[c] = np.flatnonzero(own > -np.inf).tolist()
+                allowed = left if self.labels is None else np.where(labels == c, left, -np.inf)
+                worst = int(np.argmax(allowed))
+                if allowed[worst] <= floor:
+                    alike[c] = np.flatnonzero(allowed > -np.inf).tolist()
             if c in alike:
                 worst = alike[c].pop()
             order[place] = worst
@@ -478,11 +477,11 @@ class RenyiEntropy:
             thumb = rule_of_thumb_bandwidth(candidates.X, sample_weight=candidates.weight)
             return thumb, np.flatnonzero(~thumb.constant)
         if self.bandwidth is not None and not isinstance(self.bandwidth, str):
-            given = np.asarray(self.bandwidth, dtype=np.float64)
-            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0.0)).all():
+            widths = np.asarray(self.bandwidth, dtype=np.float64)
+            if widths.shape not in ((), (d,)) or not (np.isfinite(widths) & (widths > 0.0)).all():
                 needed = f"give a positive number or {d} of them, one per column of X."
                 raise not_usable("bandwidth", self.bandwidth, needed)
-            value = np.broadcast_to(given, d).copy()
+            value = np.broadcast_to(widths, d).copy()
             return Bandwidth(value, ("given",) * d, ("",) * d), np.arange(d)
         plug_in = plug_in_bandwidth(
             candidates.X,
@@ -532,7 +531,7 @@ def _partners(members: WorkingSet, drawn: IntArray, candidates: Candidates) -> I
     if members.labels is None or candidates.labels is None:
         return candidates.rng.integers(members.size, size=drawn.size)
     order = np.argsort(members.labels, kind="stable")
-    own = candidates.labels[drawn]
-    first = np.searchsorted(members.labels[order], own)
-    count = np.searchsorted(members.labels[order], own, side="right") - first
+    labels = candidates.labels[drawn]
+    first = np.searchsorted(members.labels[order], labels)
+    count = np.searchsorted(members.labels[order], labels, side="right") - first
     return order[first + (candidates.rng.random(drawn.size) * count).astype(np.intp)]

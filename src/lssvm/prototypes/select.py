@@ -18,8 +18,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
-from lssvm._core.arrays import FloatArray, IntArray, check_weight
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, FloatArray, IntArray, check_weight
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_known, not_usable
 from lssvm._core.random import RandomState, as_generator
 from lssvm.data.folds import hash_rows
@@ -357,8 +356,8 @@ def select_prototypes(
         return rule.select(replace(candidates, engine=engine))
     if callable(rule):
         size = _size(n_prototypes)
-        return _given(rows, rule(rows, size, int(rng.integers(2**31))), size)
-    return _given(rows, rule, None if n_prototypes is None else _size(n_prototypes))
+        return _of_rows(rows, rule(rows, size, int(rng.integers(2**31))), size)
+    return _of_rows(rows, rule, None if n_prototypes is None else _size(n_prototypes))
 
 
 def _size(n_prototypes: object) -> int:
@@ -396,7 +395,7 @@ def _task(
     return Candidates(X, min(size, usable), rng, weight, labels, kernel)
 
 
-def _given(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:
+def _of_rows(X: FloatArray, chosen: npt.ArrayLike, size: int | None) -> Selection:
     """Take over indices or rows that somebody else chose."""
     array = np.asarray(chosen)
     n, d = X.shape

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.device import Device
+from lssvm._core.arrays import Device, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError, NumericalWarning
 from lssvm.data.folds import hash_rows
 
@@ -61,9 +60,9 @@ def draw_distinct(
 ) -> IntArray:
     """Draw rows with different contents at random, in random order."""
     n = X.shape[0] if rows is None else rows.size
-    own = weight if weight is None or rows is None else weight[rows]
+    row_weight = weight if weight is None or rows is None else weight[rows]
     for tried in (min(2 * size, n), n):
-        order = random_order(n, tried, rng, own)
+        order = random_order(n, tried, rng, row_weight)
         drawn = order if rows is None else rows[order]
         keys = hash_rows(X[drawn])
         first = np.sort(np.unique(keys, return_index=True)[1])
@@ -288,12 +287,12 @@ class Rule(Protocol):
         """
 
 
-def warn_if_short(asked: int, found: int, of_what: str) -> None:
-    """Warn that fewer prototypes were found than asked for."""
-    if found < asked:
+def warn_if_short(wanted: int, selected: int, of_what: str) -> None:
+    """Warn that fewer prototypes were selected than requested."""
+    if selected < wanted:
         warnings.warn(
-            f"n_prototypes={asked} was reduced to {found}: the data has no more {of_what}. "
-            f"Give n_prototypes={found} or less to silence this.",
+            f"n_prototypes={wanted} was reduced to {selected}: the data has no more {of_what}. "
+            f"Give n_prototypes={selected} or less to silence this.",
             NumericalWarning,
             stacklevel=2,
         )

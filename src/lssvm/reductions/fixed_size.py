@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lssvm._core.arrays import (
     Array,
+    Device,
     FloatArray,
     IntArray,
     device,
@@ -20,7 +21,6 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.blocks import run_blocks, small_problem
-from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError
 from lssvm.kernels import Kernel
 from lssvm.reductions.l0 import L0, L0System, Reduced, l0_order, reduce_printed, reduce_systems
@@ -33,7 +33,7 @@ PRINTED = ("spfs-printed", "ssd-printed", "sv-l0-printed")
 """Those that can be had to the letter."""
 
 _SINGULAR = 1e-8  # pivots of K(Z, Z) below which its eigenvalues have to be looked at
-_FEW, _LARGE = 5, 10  # so many folds are judged where each has so many rows per prototype
+_FEW, _LARGE = 5, 10  # so many folds are scored where each has so many rows per prototype
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class PrototypeBasis:
     start : array of shape (m, k) or None
         Coefficients that the reduction starts from; None: the primal solution of the rows in hand,
         :math:`\beta = T w` with the Nystrom map's T.
-    given : list of L0System or None
+    dual_systems : list of L0System or None
         Systems in place of those of the moments, where the loss sees other rows ("sv-l0").
     threads : int
         How many threads compute.
@@ -149,7 +149,7 @@ class PrototypeBasis:
     moments: FoldMoments
     C: FloatArray
     start: FloatArray | None = None
-    given: list[L0System] | None = None
+    dual_systems: list[L0System] | None = None
     threads: int = 1
     scale: FloatArray | None = None
 
@@ -196,14 +196,14 @@ class PrototypeBasis:
 
     def systems(self, v: int | None, columns: IntArray) -> list[L0System]:
         """Return the systems of some outputs, their columns numbered within ``columns``."""
-        if self.given is not None:
-            systems = [system.outputs(columns) for system in self.given]
+        if self.dual_systems is not None:
+            systems = [system.outputs(columns) for system in self.dual_systems]
             return [system for system in systems if len(system.columns)]
         known = [(self.training(v, group), group) for group in self.groups(columns)]
         places = [(m, np.searchsorted(columns, group)) for m, group in known if m.weight > 0]
-        own = None if self.scale is None else self.scale[columns]
+        scale = None if self.scale is None else self.scale[columns]
         return [
-            L0System.of(moments, place, None if own is None else own[place])
+            L0System.of(moments, place, None if scale is None else scale[place])
             for moments, place in places
         ]
 
@@ -269,10 +269,10 @@ class PrototypeBasis:
             return [np.tile(to_numpy(test.squares), (len(grid), 1)) for grid in grids]
         out = []
         for support, map, grid in zip(supports, maps, grids, strict=True):
-            own, left = training, test
+            train, left = training, test
             if len(support) < self.Z.shape[0]:
-                own, left = training.subset(support), test.subset(support)
-            model = fold_paths([own], map).solve(grid)[0]
+                train, left = training.subset(support), test.subset(support)
+            model = fold_paths([train], map).solve(grid)[0]
             out.append(test.weight * output_errors(left, *model))
         return out
 
@@ -297,7 +297,7 @@ def cross_validate_sizes(
     """Measure the error of every size of a reduction on the folds of a fit."""
     m = basis.Z.shape[0]
     groups = basis.groups(columns)
-    n_folds = _judged_folds(basis, groups)
+    n_folds = _scored_folds(basis, groups)
     sizes = path_sizes(m)
     grids = [
         [np.unique(basis.C[g]) if C_grid is None or s == m else C_grid for s in sizes]
@@ -308,9 +308,11 @@ def cross_validate_sizes(
     def order(v: int | None) -> IntArray:
         return l0_order(basis.systems(v, columns), basis.first(v, columns), basis.C[columns])
 
-    shared = None if basis.given is None else order(None)  # a loss that is the same for all folds
+    shared = (
+        None if basis.dual_systems is None else order(None)
+    )  # a loss that is the same for all folds
 
-    def judge(v: int | None) -> tuple[IntArray, list[list[FloatArray]]]:
+    def evaluate(v: int | None) -> tuple[IntArray, list[list[FloatArray]]]:
         ranked = order(v) if shared is None else shared
         if v is None:
             return ranked, []
@@ -320,14 +322,14 @@ def cross_validate_sizes(
         return ranked, [basis.errors(v, group, supports, maps, grid) for group, grid in todo]
 
     with small_problem(m):
-        judged = run_blocks(judge, [None, *range(n_folds)], basis.threads)
-    squares, C = _best_C(basis, columns, groups, grids, [errors for _, errors in judged[1:]])
+        evaluated = run_blocks(evaluate, [None, *range(n_folds)], basis.threads)
+    squares, C = _best_C(basis, columns, groups, grids, [errors for _, errors in evaluated[1:]])
     weight, constant = _without_support(basis, groups, n_folds)
     losses = squares / weight  # (s, v)
     mean = squares.sum(axis=1) / weight.sum()
     with np.errstate(invalid="ignore"):  # an infinite loss has no deviation
         std_error = losses.std(axis=1, ddof=1) / np.sqrt(n_folds)
-    return SparsityPath(sizes, mean, std_error, C, judged[0][0], constant)
+    return SparsityPath(sizes, mean, std_error, C, evaluated[0][0], constant)
 
 
 def reduce_as_printed(basis: PrototypeBasis, columns: IntArray, settings: L0) -> Reduced:
@@ -367,8 +369,8 @@ def _best_C(
     return squares, C
 
 
-def _judged_folds(basis: PrototypeBasis, groups: list[IntArray]) -> int:
-    """Return how many folds are judged: all, or a few where they are large."""
+def _scored_folds(basis: PrototypeBasis, groups: list[IntArray]) -> int:
+    """Return how many folds are scored: all, or a few where they are large."""
     rows = [basis.testing(v, group).n for v in range(basis.n_folds) for group in groups]
     return min(_FEW, basis.n_folds) if min(rows) >= _LARGE * basis.Z.shape[0] else basis.n_folds
 

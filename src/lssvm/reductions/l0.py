@@ -295,8 +295,8 @@ class L0System:
         mean, target_mean = border / moments.weight, target / moments.weight
         A = moments.gram - moments.border[:, None] * (moments.border / moments.weight)[None, :]
         c = to_numpy(moments.cross) - np.outer(mean, target)
-        own, whole = _diagonal(A), _diagonal(moments.gram)
-        c[own <= _CONSTANT * whole] = 0.0  # a constant explains nothing: what is left is rounding
+        diagonal, whole = _diagonal(A), _diagonal(moments.gram)
+        c[diagonal <= _CONSTANT * whole] = 0.0  # constants: what is left is rounding
         mean = mean if moments.shift is None else mean + to_numpy(moments.shift)
         return cls(columns, A, c / scale, mean, target_mean, scale)
 
@@ -347,8 +347,8 @@ def _scaled(A: Array, D: FloatArray) -> Array:
     """Return D A D."""
     if is_numpy(A):
         return A * np.outer(D, D)
-    own = get_namespace(A).asarray(D, device=device(A))
-    return A * own[:, None] * own[None, :]
+    factors = get_namespace(A).asarray(D, device=device(A))
+    return A * factors[:, None] * factors[None, :]
 
 
 def _diagonal(A: Array) -> FloatArray:
@@ -413,9 +413,9 @@ def l0_order(systems: Sequence[L0System], start: FloatArray, C: FloatArray) -> I
     step, value = 0, C.astype(np.float64)
     while np.count_nonzero(alive) > 1:
         D = np.linalg.norm(beta, axis=1)
-        gone = np.flatnonzero(alive & ~(D > _THRESHOLD * D.max()))
-        left.extend(active[gone[np.argsort(D[gone], kind="stable")]].tolist())
-        alive[gone] = False
+        dropped = np.flatnonzero(alive & ~(D > _THRESHOLD * D.max()))
+        left.extend(active[dropped[np.argsort(D[dropped], kind="stable")]].tolist())
+        alive[dropped] = False
         if np.count_nonzero(alive) < _COMPACT * len(alive):
             index = np.flatnonzero(alive)
             active, alive, D = active[index], alive[index], D[index]

@@ -183,9 +183,9 @@ def _without_smallest(
     size = total.mean(axis=1) if signed else np.linalg.norm(total, axis=1)
     order = np.argsort(size / mass, kind="stable")
     within = np.cumsum(mass[order]) <= step * mass.sum() * (1.0 + 1e-12)
-    gone = np.zeros(len(numbers), dtype=bool)
-    gone[order[: max(1, int(within.sum()))]] = True
-    return np.flatnonzero(~gone[member])
+    dropped = np.zeros(len(numbers), dtype=bool)
+    dropped[order[: max(1, int(within.sum()))]] = True
+    return np.flatnonzero(~dropped[member])
 
 
 def _out_of_fold(

@@ -23,13 +23,13 @@ from lssvm._core.arrays import (
     device,
     float_rows,
     get_namespace,
+    is_foreign,
     is_numpy,
     take_rows,
     take_square,
     to_numpy,
 )
 from lssvm._core.blocks import block_rows, require, run_blocks, run_stream, slices, small_problem
-from lssvm._core.device import is_foreign
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import add_gram, congruence, mirror
 from lssvm.data import ArraySource, RowSource
@@ -185,11 +185,11 @@ class Moments:
         """Return the moments with all weights multiplied by ``factor``."""
         moments = self
         if targets is not None:
-            own = targets
+            factors = targets
             if not is_numpy(self.border):
-                own = get_namespace(self.border).asarray(targets, device=device(self.border))
-            cross = self.border[:, None] * own[None, :]
-            target, squares = self.weight * own, self.weight * own**2
+                factors = get_namespace(self.border).asarray(targets, device=device(self.border))
+            cross = self.border[:, None] * factors[None, :]
+            target, squares = self.weight * factors, self.weight * factors**2
             moments = replace(self, cross=cross, target=target, squares=squares)
         if factor == 1.0:
             return moments  # which whoever changes arrays has to copy
@@ -668,11 +668,11 @@ class _Pass:
         n_targets: int,
         budget: int,
         threads: int,
-        held: int = 0,
+        stored: int = 0,
     ) -> None:
         m = Z.shape[0]
         require(
-            8 * (m * (m + n_targets + 1) * (n_cells + 2 * threads) + held),
+            8 * (m * (m + n_targets + 1) * (n_cells + 2 * threads) + stored),
             budget,
             what=f"The moments of {m} prototypes in {n_cells} cells (folds and classes)",
             advice="Lower n_prototypes, use fewer folds or multiclass='ova', or raise "
@@ -809,7 +809,7 @@ def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
     if first is None:
         return
     size = packet_rows(n_cells, first.X.shape[1])
-    held: list[Piece | None] = [None] * n_cells
+    packets: list[Piece | None] = [None] * n_cells
     filled = [0] * n_cells
     for piece in chain([first], pieces):
         order = np.argsort(piece.cell, kind="stable")
@@ -817,9 +817,9 @@ def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
         for c in range(n_cells):
             begin = int(cuts[c])
             while begin < cuts[c + 1]:
-                into = held[c]
+                into = packets[c]
                 if into is None:
-                    into = held[c] = Piece(*(_room(array, size) for array in piece))
+                    into = packets[c] = Piece(*(_room(array, size) for array in piece))
                 taken = min(size - filled[c], int(cuts[c + 1]) - begin)
                 rows = order[begin : begin + taken]
                 for target, values in zip(into, piece, strict=True):
@@ -828,8 +828,8 @@ def route(pieces: Iterable[Piece], n_cells: int) -> Iterator[Packet]:
                 filled[c], begin = filled[c] + taken, begin + taken
                 if filled[c] == size:
                     yield Packet(c, into)
-                    held[c], filled[c] = None, 0
-    for c, rest in enumerate(held):
+                    packets[c], filled[c] = None, 0
+    for c, rest in enumerate(packets):
         if rest is not None:
             yield Packet(c, rest.take(slice(filled[c])))
 
@@ -868,9 +868,9 @@ def accumulate_stream(
     """
     Z = np.asarray(Z, dtype=np.float64)
     m = Z.shape[0]
-    held = packet_rows(n_cells, Z.shape[1]) * Z.shape[1] * (n_cells + threads + 2)
-    held += 2 * m * (m + n_targets + 1)
-    one = _Pass(kernel, Z, n_cells, n_targets, budget, threads, held)
+    stored = packet_rows(n_cells, Z.shape[1]) * Z.shape[1] * (n_cells + threads + 2)
+    stored += 2 * m * (m + n_targets + 1)
+    one = _Pass(kernel, Z, n_cells, n_targets, budget, threads, stored)
 
     def work(packet: Packet) -> tuple[int, int, RowSums]:
         rows, n = packet.rows, len(packet.rows.X)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -63,25 +63,6 @@ class PreconditionerRows:
     X: Array
     weight: Array
     prototype_weight: float
-
-
-class FeatureSpace(Protocol):
-    """Coordinates w = U beta with K(Z, Z) = U^T U, and preconditioners in them."""
-
-    def lift(self, V: Array) -> Array:
-        """Return the coefficients U^-1 V on the prototypes, shape (m, k)."""
-
-    def lower(self, G: Array) -> Array:
-        """Return U^-T G for gradients G (m, k) with respect to the coefficients."""
-
-    def add(self, group: PreconditionerRows) -> None:
-        """Factorise the preconditioner of a group."""
-
-    def clear(self) -> None:
-        """Forget the preconditioners."""
-
-    def precondition(self, R: Array, columns: IntArray) -> Array:
-        """Solve with the preconditioners of the outputs ``columns`` (k,), for R (m, k)."""
 
 
 def make_space(kernel: Kernel, Z: Array, *, threads: int = 1) -> FeatureSpace:
@@ -281,6 +262,10 @@ class ArraySpace:
         return xp.stack([solved[j] for j in range(len(columns))], axis=1)
 
 
+FeatureSpace: TypeAlias = PackedSpace | ArraySpace
+"""Coordinates w = U beta with K(Z, Z) = U^T U, and preconditioners in them."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Triangle:
     """A lower triangular matrix L, or its inverse where the library solves no triangles."""
@@ -346,7 +331,7 @@ class RowBlock(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What one pass over the rows says, with weights S_j of output j and targets less an offset.
+    """Sums of one pass over the rows, with weights S_j of output j and targets less an offset.
 
     Attributes
     ----------
@@ -619,7 +604,7 @@ def solve_pcg(
     where the paper has the prototypes alone: see `preconditioner_rows`.
 
     Directions in which K_ZZ has less than delta are damped. The direct route (`solve_primal`) drops
-    those below sqrt(eps / (10 m)) of the trace instead, which the rounding of its moments asks
+    those below sqrt(eps / (10 m)) of the trace instead, which the rounding of its moments requires
     for: where K_ZZ has such directions, the two models differ on rows far from all prototypes.
 
     The outputs are columns that share every pass; a column that has converged leaves it. At the
@@ -684,9 +669,9 @@ class _System:
         beta, mean = self.space.lift(V), self.mean
         if mean.shape[1] > 1:
             mean = self.take(mean, at)
-        own = self.columns[at]
-        G = self.rows.product(beta, -xp.sum(mean * beta, axis=0), own)
-        ridge = xp.asarray(1.0 / self.C[own], dtype=V.dtype, device=device(V))
+        columns = self.columns[at]
+        G = self.rows.product(beta, -xp.sum(mean * beta, axis=0), columns)
+        ridge = xp.asarray(1.0 / self.C[columns], dtype=V.dtype, device=device(V))
         return self.space.lower(G) + V * ridge[None, :]
 
     def take(self, A: Array | None, at: IntArray) -> Array:

@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dptsv
 
 from lssvm._core.arrays import (
     Array,
+    Device,
     FloatArray,
     IntArray,
     device,
@@ -26,7 +27,6 @@ from lssvm._core.arrays import (
     to_numpy,
 )
 from lssvm._core.blocks import run_blocks, slices, small_problem
-from lssvm._core.device import Device
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError, NumericalWarning
 from lssvm._core.lapack import reflect, tridiagonalise
 from lssvm.kernels import Kernel
@@ -385,7 +385,7 @@ def solve_on_prototypes(
     Minimises a'K a / 2 + C/2 sum s (y - a'k(x) - b)^2 for every output: [DeBrabanter2010], eq.
     (7), in the coordinates of the prototypes, the bias eliminated. One Cholesky factorisation, m^3
     / 3 operations, where the map of `solve_primal` takes nine times m^3 first: for some thousand
-    prototypes of which a few values of C are asked. A tiny ridge gives back what rounding takes
+    prototypes with a few values of C. A tiny ridge gives back what rounding takes
     from a smooth kernel.
     """
     A, B, mean, target_mean = centred(moments, None)
@@ -517,20 +517,37 @@ def leave_out_predictions(
         hat[:, part] = (np.square(P) @ d).T + 1.0 / moments.weight
 
     run_blocks(fill, slices(n, _BLOCK), threads)
-    s = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    return without_fold(fitted, hat, Y, number_folds(folds, n), weight)[0]
+
+
+def number_folds(folds: Sequence[IntArray], n: int) -> IntArray:
+    """Return the number of the fold of each of n rows, all of which are in one."""
     fold_of = np.empty(n, dtype=np.intp)
     fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+    return fold_of
+
+
+def without_fold(
+    fitted: FloatArray, hat: FloatArray, Y: FloatArray, fold_of: IntArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return predictions (..., n, k) by models without the fold of a row, and 1 - mass hat.
+
+    ``fitted`` (..., n, k) are the outputs of the model of all rows, ``hat`` (..., n) the diagonal
+    of its hat matrix for rows of weight one.
+    """
+    n, k = Y.shape
+    s = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     mass = np.bincount(fold_of, s)  # weight of each fold
     sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
     mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
-    left = 1.0 - mass[fold_of] * hat  # (c, n)
+    left = 1.0 - mass[fold_of] * hat
     left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
-    return np.asarray(mean - (mean - fitted) / left[:, :, None])  # [Cawley2004]
+    return np.asarray(mean - (mean - fitted) / left[..., None]), left  # [Cawley2004]
 
 
 _ITERATIONS = 25  # that "auto" reckons with
 _MANY = 2000  # prototypes up to which it does not reckon: moments are a matter of seconds
-_GAIN = 2.0  # how many times fewer operations "auto" asks for: moments can be used again
+_GAIN = 2.0  # how many times fewer operations "auto" requires: moments can be used again
 
 
 def choose_primal(

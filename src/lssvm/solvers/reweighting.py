@@ -190,7 +190,7 @@ def solve_reweighted(
     ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
         source = ArraySource(X, y.reshape(-1, 1), rows)
         moments = accumulate(kernel, source, Z, budget=budget, threads=threads)[0]
-        with warnings.catch_warnings(record=True) as caught:  # of these systems, the last tells
+        with warnings.catch_warnings(record=True) as caught:  # of these systems, the last counts
             warnings.simplefilter("always", NumericalWarning)
             coef, intercept = solve_primal(moments, map, C)
         repaired[:] = caught
@@ -291,7 +291,7 @@ def solve_reweighted_stream(
 
 
 ROUGH: dict[str, Any] = {"tol": 1e-2, "max_iter": 30, "warn": False}
-"""Of the fit that only says which rows are far off."""
+"""Of the fit that only finds outlying rows."""
 
 
 def lower_weights(
@@ -300,12 +300,12 @@ def lower_weights(
     """Return the weights of rows (n,) for the next tuning: those that are far off count little."""
     factors = np.ones(len(Y))
     known = np.flatnonzero(np.isfinite(predictions).all(axis=1))
-    own = None if weight is None else weight[known]
+    known_weight = None if weight is None else weight[known]
     if len(known) == 0:  # a criterion without folds: the rows keep what the rough fit gave them
         ones = np.ones(len(Y)) if weight is None else weight
         return np.asarray(ones if before is None else before, dtype=np.float64)
     for y, values in zip(Y[known].T, predictions[known].T, strict=True):
-        scale = residual_scale(y - values, own)
+        scale = residual_scale(y - values, known_weight)
         if scale > 0:
             far = robust_weights(y - values, "weighted", scale)
             factors[known] = np.minimum(factors[known], far)

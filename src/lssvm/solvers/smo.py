@@ -40,7 +40,7 @@ class ColumnCache:
             self._stored = np.empty((self.capacity, n), system.dtype)
 
     def column(self, i: int) -> FloatArray:
-        """Return column ``i``, shape (n,); valid until `capacity` other columns were asked for."""
+        """Return column ``i``, shape (n,); valid until `capacity` other columns were computed."""
         if self._all:
             return self._all[i]
         if i in self._slots:

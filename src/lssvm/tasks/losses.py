@@ -18,34 +18,8 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick
+from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick, tie_scores
 from lssvm._core.errors import InvalidInputError, not_known, not_usable
-
-SAME = 1e-9
-"""Scores that differ by less than this part of the largest are the same, but for rounding."""
-
-
-def tie_scores(scores: FloatArray) -> FloatArray:
-    """Return scores of which those that differ by rounding alone are equal.
-
-    Equal rows get the same score, but for the last digits, which depend on where a row stands and
-    on its own target: whatever ranks rows must not see them.
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim == 2:
-        return np.column_stack([tie_scores(column) for column in values.T])
-    good = np.flatnonzero(np.isfinite(values))
-    if len(good) < 2:
-        return values
-    order = good[np.argsort(values[good], kind="stable")]
-    ordered = values[order]
-    least = SAME * max(abs(ordered[0]), abs(ordered[-1]))
-    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > least)
-    if len(starts) == len(order):
-        return values
-    out = values.copy()
-    out[order] = np.repeat(ordered[starts], np.diff(starts, append=len(order)))
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +140,7 @@ class Answering(Protocol):
     def scores(self, raw: Any) -> Any:
         """Return decision values from outputs (t, k)."""
 
-    def truth_of(self, targets: Targets) -> Any:
+    def original_targets(self, targets: Targets) -> Any:
         """Return the targets as the caller gave them."""
 
 
@@ -188,7 +162,7 @@ class ScorerLoss:
     def __call__(self, outputs: FloatArray, targets: Targets) -> FloatArray:
         """Return the losses (c,)."""
         losses = np.empty(len(outputs))
-        y = self.task.truth_of(targets)
+        y = self.task.original_targets(targets)
         X = np.arange(len(targets.Y))[:, None] if targets.X is None else targets.X
         extra = {} if targets.sample_weight is None else {"sample_weight": targets.sample_weight}
         for i, raw in enumerate(outputs):

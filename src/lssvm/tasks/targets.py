@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,16 +38,8 @@ class Numbers:
     shift: FloatArray | None = None
     scale: FloatArray | None = None
     smearing: FloatArray | None = None
-
-    @property
-    def classes(self) -> None:
-        """There are none."""
-        return None
-
-    @property
-    def per_class(self) -> bool:
-        """Whether moments are summed class by class."""
-        return False
+    classes: ClassVar[None] = None
+    per_class: ClassVar[bool] = False  # moments are not summed class by class
 
     def groups(self) -> list[IntArray]:
         """Return the outputs that are trained on the same rows: all."""
@@ -98,10 +90,10 @@ class Numbers:
         return np.diag(self.scale), constant
 
     def scores(self, raw: FloatArray) -> FloatArray:
-        """Return what a scorer may ask for beside predictions: the outputs."""
+        """Return what a scorer may need besides predictions: the outputs."""
         return raw
 
-    def truth_of(self, targets: Targets) -> FloatArray:
+    def original_targets(self, targets: Targets) -> FloatArray:
         """Return targets as scorers take them."""
         return np.asarray(targets.Y[:, 0] if self.n_outputs == 1 else targets.Y)
 
@@ -129,8 +121,8 @@ class _Centred:
     def scores(self, raw: FloatArray) -> FloatArray:
         return raw + self.centre
 
-    def truth_of(self, targets: Targets) -> FloatArray:
-        return self.task.truth_of(replace(targets, Y=targets.Y + self.centre))
+    def original_targets(self, targets: Targets) -> FloatArray:
+        return self.task.original_targets(replace(targets, Y=targets.Y + self.centre))
 
 
 _CHUNK = 65_536  # rows looked at at a time
@@ -325,7 +317,7 @@ class Classes:
             return None
         return words, np.zeros(words.shape[1])
 
-    def truth_of(self, targets: Targets) -> AnyArray:
+    def original_targets(self, targets: Targets) -> AnyArray:
         """Return the labels of rows as scorers take them."""
         return np.asarray(self.classes[targets.labels])
 

@@ -71,15 +71,15 @@ class CirculantObjective:
         folds, everyone = self.exact.folds, np.arange(self.exact.system.n)
         parts = []
         for group in self.exact.solved_for[1]:
-            own = everyone if group.rows is None else np.sort(group.rows)
+            members = everyone if group.rows is None else np.sort(group.rows)
             if folds.train is None and len(folds) > _MANY:
-                parts.append(self._part(own, group.columns, None))
+                parts.append(self._part(members, group.columns, None))
                 continue
             for v, test in enumerate(folds.test):
                 if folds.train is None:
-                    rows = np.setdiff1d(own, test)
+                    rows = np.setdiff1d(members, test)
                 else:
-                    rows = folds.train[v][np.isin(folds.train[v], own)]
+                    rows = folds.train[v][np.isin(folds.train[v], members)]
                 if len(rows):
                     parts.append(self._part(rows, group.columns, v))
         return parts

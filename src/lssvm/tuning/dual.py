@@ -90,11 +90,13 @@ class DualObjective:
     def _require(self) -> None:
         """Refuse more factorisations than fit."""
         n, train, sets = self.system.n, self.folds.train, len(self.root_weights)
-        if train is None and sets == 1:  # which is asked for where it is made
+        if train is None and sets == 1:  # whose memory is checked where it is made
             return
-        own = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
+        groups = [np.arange(n) if group.rows is None else group.rows for group in self.groups]
         trained = [np.arange(n)] * sets if train is None else train
-        sizes = [int(np.isin(rows_of_fold, rows).sum()) for rows in own for rows_of_fold in trained]
+        sizes = [
+            int(np.isin(rows_of_fold, rows).sum()) for rows in groups for rows_of_fold in trained
+        ]
         require(
             self.system.dtype.itemsize * (sum(m**2 for m in sizes) + 2 * max(sizes) ** 2),
             self.system.budget,
@@ -171,7 +173,7 @@ class _Part:
 
     @cached_property
     def state(self) -> EigenState:
-        """The spectrum, computed when a whole path of C is asked for."""
+        """The spectrum, computed for a whole path of C."""
         return eigen_state(self.system)
 
     @property
@@ -185,7 +187,7 @@ class _Part:
         path = self.state.bordered(C, self.RY)
         n = len(self.state.lam)
         folds = zip(self.local, self.others, strict=True)
-        single = np.array([n > 1 and len(own) == 1 and len(others) == 0 for own, others in folds])
+        single = np.array([n > 1 and len(rows) == 1 and len(others) == 0 for rows, others in folds])
         if np.any(single):
             self._predict_singles(path, np.flatnonzero(single), out)
         for i in np.flatnonzero(~single):
@@ -244,7 +246,7 @@ def _parts_of(
     for v in which:
         rows = folds.train[v][np.isin(folds.train[v], everyone)]
         if len(rows):
-            outside = np.full(system.n, -1, dtype=np.intp)  # whatever a splitter says
+            outside = np.full(system.n, -1, dtype=np.intp)  # whatever a splitter returns
             yield _part_of(system, rows, group.columns, folds.test, np.array([v]), Y, outside)
 
 
@@ -257,7 +259,7 @@ def _part_of(
     Y: FloatArray,
     position: IntArray,
 ) -> _Part:
-    """Return the factorisation of some rows; ``position`` says where it has a row, -1: nowhere."""
+    """Return the factorisation of some rows; ``position`` is where it has a row, -1: nowhere."""
     local, place, others, cross = [], [], [], []
     sub = _subsystem(system, rows)
     for test in (tests[v] for v in which):

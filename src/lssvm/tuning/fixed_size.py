@@ -176,11 +176,11 @@ class FixedSizePoint:
         self, features: FoldMoments, C: FloatArray, columns: IntArray
     ) -> tuple[list[Moments], dict[int, tuple[Array, Array]]]:
         """Return the moments of the test rows, and the models of folds that have rows to learn."""
-        folds, ask = range(features.n_folds), self.objective
+        folds, objective = range(features.n_folds), self.objective
         training = {v: features.training(v, columns) for v in folds}
         known = {v: part for v, part in training.items() if part.n > 0}
-        paths = fold_paths(list(known.values()), None, bias=ask.bias)
-        solved = dict(zip(known, paths.solve(C, ask.method), strict=True))
+        paths = fold_paths(list(known.values()), None, bias=objective.bias)
+        solved = dict(zip(known, paths.solve(C, objective.method), strict=True))
         return [features.testing(v, columns) for v in folds], solved
 
     def left_out_outputs(self, C: FloatArray, columns: IntArray) -> FloatArray:
@@ -322,8 +322,8 @@ class FixedSizePoint:
         for columns in groups:
             outputs = self.left_out_outputs(grid, columns)
             used = np.flatnonzero(Y[:, columns[0]])
-            own = Targets(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
-            tie = SquaredError()(outputs[:, used], own)
+            targets = Targets(Y[np.ix_(used, columns)], weight=pick(sample.weight, used))
+            tie = SquaredError()(outputs[:, used], targets)
             best = int(np.argmin(np.where(np.isfinite(tie), tie, np.inf)))
             self.C_of[columns], out[:, :, columns] = grid[best], outputs[best]
         return self._all_rows(out)
@@ -337,10 +337,10 @@ class FixedSizePoint:
         coef, b, ties = np.empty((v, self.map.T.shape[0], k)), np.empty((v, k)), np.empty((v, k))
 
         def choose(columns: IntArray, best: int | None = None) -> None:
-            best, coef[:, :, columns], b[:, columns], own = self._choose(
+            best, coef[:, :, columns], b[:, columns], errors = self._choose(
                 features, grid, columns, best
             )
-            C_of[columns], ties[:, columns] = grid[best], own[:, None]
+            C_of[columns], ties[:, columns] = grid[best], errors[:, None]
 
         run_blocks(choose, filter(features.is_tested, groups), threads)
         untested = [columns for columns in groups if not features.is_tested(columns)]
@@ -412,7 +412,7 @@ class FeaturePoint(FixedSizePoint):
 
 
 def _constant_error(test: Moments, n: int) -> FloatArray:
-    """Return the mean squares of the targets: the error of a model that says 0."""
+    """Return the mean squares of the targets: the error of a model that predicts 0."""
     if not test.weight > 0:
         return np.zeros(n)
     return np.full(n, float(np.mean(to_numpy(test.squares))) / test.weight)
@@ -460,7 +460,7 @@ class _HasPoints(Protocol):
 
 @dataclass(eq=False)
 class KeptPoints:
-    """A fixed-size objective that remembers the points it was asked for."""
+    """A fixed-size objective that keeps its last points."""
 
     objective: _HasPoints
     room: int
@@ -493,7 +493,7 @@ class SeparateObjective:
 
     @cached_property
     def points(self) -> KeptPoints:
-        """The moments at the kernel parameters that outputs have asked for."""
+        """The moments at the kernel parameters of all outputs so far."""
         return KeptPoints(self.objective, self.room)
 
     def losses(self, gamma: float | None, output: int, C: FloatArray) -> Losses:
@@ -533,8 +533,8 @@ class SeparateObjective:
         losses = squares
         if self.by_error:
             flat = [_problem_by_problem(model) for model in models]
-            held = FoldModels(point.kernel, point.Z, flat, self.objective.folds)
-            sums = point.rows.sums(held, BinaryErrors(tuple(group.tolist())))
+            held_out = FoldModels(point.kernel, point.Z, flat, self.objective.folds)
+            sums = point.rows.sums(held_out, BinaryErrors(tuple(group.tolist())))
             wrong = np.moveaxis(sums.reshape(len(C), len(group), -1), 2, 1)
             right = 1.0 - wrong / np.where(mass > 0, mass, 1.0)[:, None]
             losses = -np.round(right, 9)
@@ -565,7 +565,7 @@ class OutputObjective:
     output: int
 
     def at(self, gamma: float | None) -> OutputPoint:
-        """Return the losses at one kernel parameter, where they are asked for."""
+        """Return the losses at one kernel parameter, computed on demand."""
         return OutputPoint(self, gamma)
 
 
@@ -632,9 +632,9 @@ def better_code(rows: Rows, task: Classes, choice: KernelChoice, C: float | None
     host = Host(rows.budget, rows.threads)
 
     def error(code: Classes) -> float:
-        own = class_rows(code, X, labels, weight, host, by_class=True)
+        coded = class_rows(code, X, labels, weight, host, by_class=True)
         by_class = code if code.per_class else None
-        data = (own, Z, Folds(first), code.loss(None), by_class)
+        data = (coded, Z, Folds(first), code.loss(None), by_class)
         objective = FixedSizeObjective(choice.at, *data, grid if len(code.groups()) > 1 else None)
         means = [objective.at(value).losses(grid).mean for value in gammas]
         return float(np.min([np.min(np.where(np.isnan(mean), np.inf, mean)) for mean in means]))
@@ -647,9 +647,9 @@ def _sample(X: Any, labels: IntArray, n_classes: int) -> IntArray:
     hashes, share = hash_rows(X), min(1.0, ROWS / X.shape[0])
     parts = []
     for c in range(n_classes):
-        own = np.flatnonzero(labels == c)
-        size = max(OF_A_CLASS, round(share * len(own)))
-        parts.append(own[np.argsort(hashes[own], kind="stable")[:size]])
+        members = np.flatnonzero(labels == c)
+        size = max(OF_A_CLASS, round(share * len(members)))
+        parts.append(members[np.argsort(hashes[members], kind="stable")[:size]])
     return np.sort(np.concatenate(parts))
 
 

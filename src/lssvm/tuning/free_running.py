@@ -47,7 +47,7 @@ class Stretch:
     ----------
     history : array of shape (lags,)
         Values before the stretch, the newest first.
-    truth : array of shape (steps,)
+    targets : array of shape (steps,)
         Values of the stretch.
     left_out : int array
         Training rows that a model of this stretch must not have seen.
@@ -56,16 +56,13 @@ class Stretch:
     """
 
     history: FloatArray
-    truth: FloatArray
+    targets: FloatArray
     left_out: IntArray
     exog: FloatArray | None = None
 
 
-class Models(Protocol):
-    """Several models that predict side by side."""
-
-    def __call__(self, rows: FloatArray) -> FloatArray:
-        """Predict ``rows`` (m, p, d), those of each of the m models, and return (m, p)."""
+Models: TypeAlias = Callable[[FloatArray], FloatArray]
+"""m models: from rows (m, p, d), those of each of them, to predictions (m, p)."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,9 @@ class FittedRegressors:
             flat = self.regressors[0].predict(rows.reshape(-1, rows.shape[2]))
             return np.asarray(flat, dtype=float).reshape(rows.shape[:2])
         pairs = zip(self.regressors, rows, strict=True)
-        return np.stack([np.asarray(one.predict(own), dtype=float).ravel() for one, own in pairs])
+        return np.stack(
+            [np.asarray(one.predict(inputs), dtype=float).ravel() for one, inputs in pairs]
+        )
 
 
 def free_run(
@@ -181,7 +180,7 @@ class FreeRunPoint:
         """Return the free runs of all stretches and C, shape (o, c, steps)."""
         stretches, c = self.objective.stretches, len(C)
         history = np.repeat(np.stack([s.history for s in stretches]), c, axis=0)
-        exog, steps = stack_exog(stretches), len(stretches[0].truth)
+        exog, steps = stack_exog(stretches), len(stretches[0].targets)
         exog = None if exog is None else np.repeat(exog, c, axis=0)
         runs = free_run(self.models(C), history[:, None], steps, exog)
         return runs.reshape(len(stretches), c, steps)
@@ -189,14 +188,14 @@ class FreeRunPoint:
     def losses(self, C: FloatArray) -> Losses:
         """Return the mean squared error of every stretch for the values ``C``, shape (c,)."""
         objective = self.objective
-        truth = np.stack([s.truth for s in objective.stretches])[:, None]
-        at_once = max(1, _CHUNK // (len(truth) * len(objective.targets)))
+        targets = np.stack([s.targets for s in objective.stretches])[:, None]
+        at_once = max(1, _CHUNK // (len(targets) * len(objective.targets)))
         pieces = []
         for part in slices(len(C), at_once):
-            errors = level_errors(self.runs(C[part]) - truth, objective.sums)
+            errors = level_errors(self.runs(C[part]) - targets, objective.sums)
             pieces.append((errors**2).mean(axis=2).T)
         fold = np.concatenate(pieces)  # (c, o)
-        weight = np.full(len(truth), 1.0 / len(truth))
+        weight = np.full(len(targets), 1.0 / len(targets))
         return Losses(fold, weight, fold.mean(axis=1))
 
 

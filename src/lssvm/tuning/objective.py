@@ -327,9 +327,9 @@ class FoldTargets:
         same: dict[bytes, list[int]] = {}
         for v, i in enumerate(self.fold):
             same.setdefault(self.tables[i].factors.tobytes(), []).append(v)
-        own = np.ones(len(self.labels)) if self.sample_weight is None else self.sample_weight
+        weight = np.ones(len(self.labels)) if self.sample_weight is None else self.sample_weight
         return [
-            (np.array(v), np.sqrt(own * self.tables[self.fold[v[0]]].factors[self.labels]))
+            (np.array(v), np.sqrt(weight * self.tables[self.fold[v[0]]].factors[self.labels]))
             for v in same.values()
         ]
 
@@ -337,8 +337,8 @@ class FoldTargets:
         """Return the same for some folds, rows and problems."""
         tables = [replace(table, targets=table.targets[:, columns]) for table in self.tables]
         labels, weight = self.labels[rows], pick(self.sample_weight, rows)
-        own = replace(self, labels=labels, sample_weight=weight)
-        return replace(own, tables=tables, fold=self.fold[folds])
+        part = replace(self, labels=labels, sample_weight=weight)
+        return replace(part, tables=tables, fold=self.fold[folds])
 
     def indicators(self, groups: Sequence[Group]) -> tuple[FloatArray, list[Group]]:
         """Return targets (n, k') that are 1 for one class, and the groups of these columns."""
@@ -378,8 +378,8 @@ class FoldTargets:
         targets = np.stack([table.targets for table in self.tables])
         factors = np.stack([table.factors for table in self.tables])
         labels = self.labels[rows]
-        own = pick(self.sample_weight, rows)
-        weight = times(own, factors[table_of, labels] if np.any(factors != 1.0) else None)
+        row_weight = pick(self.sample_weight, rows)
+        weight = times(row_weight, factors[table_of, labels] if np.any(factors != 1.0) else None)
         return Targets(targets[table_of, labels], labels, weight)
 
 
@@ -407,8 +407,8 @@ def check_criterion(scoring: str, C: float | None) -> None:
 
 def make_folds(cv: Any, seed: int, rows: Rows, *, positions: bool = False) -> Folds:
     """Turn ``cv`` into folds of rows."""
-    given: tuple[Any, Any] = (rows.X, None) if rows.given is None else rows.given
-    n, numbers = given[0].shape[0], rows.row_numbers
+    data: tuple[Any, Any] = (rows.X, None) if rows.caller_data is None else rows.caller_data
+    n, numbers = data[0].shape[0], rows.row_numbers
     loo, share = isinstance(cv, str) and cv == "loo", isinstance(cv, (float, np.floating))
     if isinstance(cv, range):
         cv = PositionHoldout(rows=(cv.start, cv.stop))
@@ -423,7 +423,7 @@ def make_folds(cv: Any, seed: int, rows: Rows, *, positions: bool = False) -> Fo
             return assign_folds(content, None, **known)
         return assign_folds(content, int(cv), **known)
     if not isinstance(cv, str) and (hasattr(cv, "split") or hasattr(cv, "__iter__")):
-        grouped = (*given, rows.groups) if rows.groups is not None else given
+        grouped = (*data, rows.groups) if rows.groups is not None else data
         splits = cv.split(*grouped) if hasattr(cv, "split") else cv
         folds = restrict_folds(splitter_folds(splits, n), numbers, n)
         if not any(len(test) < len(numbers) or folds.train for test in folds.test):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -67,17 +67,6 @@ def feature_sums(W: FloatArray, X: FloatArray, Z: FloatArray) -> FloatArray:
     return np.asarray(W.sum(axis=1) @ X**2 + W.sum(axis=0) @ Z**2 - 2.0 * both)
 
 
-class RelevanceEvidence(Protocol):
-    """The evidence of a model as a function of log gamma (d,) and log C."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features d."""
-
-    def __call__(self, log_gamma: FloatArray, log_C: float) -> tuple[float, FloatArray]:
-        """Return the log evidence and its derivatives by (log gamma, log C), shape (d + 1,)."""
-
-
 @dataclass(frozen=True, eq=False)
 class Relevance:
     """What `find_relevance` returns.
@@ -102,7 +91,7 @@ class Relevance:
 
 
 def find_relevance(
-    evidence: RelevanceEvidence, gamma: float, C: float, *, tune_C: bool = True, max_iter: int = 30
+    evidence: Evidence, gamma: float, C: float, *, tune_C: bool = True, max_iter: int = 30
 ) -> Relevance:
     r"""Find one gamma per feature, and C, that make the data most likely.
 
@@ -327,6 +316,9 @@ class FixedRelevance:
         return g / total + shift, G - np.outer(g, g / total), c
 
 
+Evidence: TypeAlias = DualRelevance | FixedRelevance
+"""The log evidence of a model and its slopes, as a function of log gamma (d,) and log C."""
+
 DUAL_ROWS, FIXED_ROWS, FIXED_PROTOTYPES = 500, 2000, 150
 """The search for relevance sees so many distinct rows, and so many prototypes, at most."""
 
@@ -348,7 +340,7 @@ T = TypeVar("T", bound=Tuned)
 
 
 def spread_gamma(
-    evidence: DualRelevance | FixedRelevance,
+    evidence: Evidence,
     gamma: float,
     C: float,
     tuned: T,
@@ -393,11 +385,11 @@ def relevance_sample(
     else:
         Y = np.where(rows.labels[some][:, None] == np.arange(rows.labels.max() + 1), 1.0, -1.0)
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
-    given = np.ones(len(Y)) if weight is None else weight[some]
+    row_weight = np.ones(len(Y)) if weight is None else weight[some]
     table, place = np.unique(np.column_stack([X, Y]), axis=0, return_inverse=True)
-    total = np.bincount(place.ravel(), given)
+    total = np.bincount(place.ravel(), row_weight)
     d = X.shape[1]
-    even = weight is None and len(table) == len(given)
+    even = weight is None and len(table) == len(row_weight)
     return table[:, :d], table[:, d:], None if even else total
 
 

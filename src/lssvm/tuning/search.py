@@ -1,6 +1,6 @@
 """What all searches share: what is tuned and where, and how a run is recorded and continued.
 
-All evaluations go through a recorder: memory of what was asked, events, checkpoint, record. The
+All evaluations go through a recorder: memory of evaluations, events, checkpoint, record. The
 checkpoint is a file of JSON lines: one line of settings, then one line per batch of evaluations (a
 path of C at one kernel parameter). Numbers are written in Python's shortest exact form, so a
 replayed loss equals the computed one bit for bit. The file is rewritten to a temporary neighbour
@@ -394,7 +394,7 @@ class Recorder:
         self._weight: FloatArray = np.ones(0)
         self._position: dict[tuple[float | None, float], int] = {}
         self._best = -1
-        # None: the point was needed, but everything asked of it came from the checkpoint.
+        # None: the point was needed, but all its losses came from the checkpoint.
         self._points: dict[float | None, Point | None] = {}
         self._before = checkpoint.seconds if checkpoint is not None else 0.0
         self._start = time.perf_counter()
@@ -422,11 +422,11 @@ class Recorder:
     def evaluate(self, stage: str, gamma: float | None, C: FloatArray) -> Losses:
         """Return the losses of a path of C at one kernel parameter."""
         gamma = None if gamma is None else float(gamma)
-        asked = [(gamma, value) for value in np.asarray(C, dtype=np.float64).tolist()]
-        new = dict.fromkeys(pair[1] for pair in asked if pair not in self._position)
+        pairs = [(gamma, value) for value in np.asarray(C, dtype=np.float64).tolist()]
+        new = dict.fromkeys(pair[1] for pair in pairs if pair not in self._position)
         if new:
             self._add(stage, gamma, np.array([*new]))
-        rows = [self._evaluations[self._position[pair]] for pair in asked]
+        rows = [self._evaluations[self._position[pair]] for pair in pairs]
         fold, tie = np.stack([row.fold for row in rows]), np.array([row.tie for row in rows])
         return Losses(fold, self._weight, tie)
 
@@ -445,7 +445,7 @@ class Recorder:
         self._best = int(np.argmin(cv_results["rank_test_score"]))
         self.planned = self.n_evaluations
         with contextlib.suppress(KeyboardInterrupt, Stopped):  # the result is not lost
-            self._tell("interrupted" if interrupted else "done")
+            self._send("interrupted" if interrupted else "done")
         best = self.best
         return TuningResult(
             C=best.C,
@@ -473,7 +473,7 @@ class Recorder:
         self._keep(batch)
         if store is not None and recorded is None:
             store.append(batch)
-        self._tell(stage)
+        self._send(stage)
 
     def _compute(self, gamma: float | None, C: FloatArray) -> Losses:
         point = self._points[gamma]
@@ -500,7 +500,7 @@ class Recorder:
             if self._best < 0 or self._evaluations[-1].key < self.best.key:
                 self._best = len(self._evaluations) - 1
 
-    def _tell(self, stage: str) -> None:
+    def _send(self, stage: str) -> None:
         event = {
             "stage": stage,
             "n_evaluations": self.n_evaluations,

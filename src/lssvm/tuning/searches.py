@@ -354,17 +354,17 @@ class GridSearch(Search):
 
     def __post_init__(self) -> None:
         for name in ("C", "gamma"):
-            given = getattr(self, name)
-            if given is None:
+            axis = getattr(self, name)
+            if axis is None:
                 continue
             try:
-                values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+                values = np.atleast_1d(np.asarray(axis, dtype=np.float64))
             except (TypeError, ValueError):
                 values = np.empty(0)
             usable = values.ndim == 1 and values.size > 0
             if not usable or not (np.isfinite(values) & (values > 0)).all():
                 raise InvalidInputError(
-                    f"{name}={given!r} is not an axis of a grid: give positive numbers in one "
+                    f"{name}={axis!r} is not an axis of a grid: give positive numbers in one "
                     "dimension, or None for the default."
                 )
             object.__setattr__(self, name, tuple(values.tolist()))
@@ -763,7 +763,7 @@ class TunedParameters(KernelParameters, Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TunedSettings:
-    """What all recipes that tune C and gamma are asked for.
+    """Settings of all fits that tune C and gamma.
 
     Attributes
     ----------

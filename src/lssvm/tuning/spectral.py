@@ -203,9 +203,9 @@ def noise_variance(X: Array, Y: FloatArray, weight: FloatArray | None = None) ->
         return np.asarray(np.maximum(within / total, _FLOOR * spread))
     near = np.asarray(cKDTree(rows).query(rows, k=2)[1])
     other = np.where(near[:, 0] == np.arange(len(rows)), near[:, 1], near[:, 0])
-    # A mean over m rows has the variance 1/m: differences are weighed by what they tell.
-    tells = 1.0 / (1.0 / mass + 1.0 / mass[other])
-    differences = tells @ (mean - mean[other]) ** 2 / len(rows)
+    # A mean over m rows has the variance 1/m: differences are weighted by their precision.
+    information = 1.0 / (1.0 / mass + 1.0 / mass[other])
+    differences = information @ (mean - mean[other]) ** 2 / len(rows)
     repeated = max(total - len(rows), 0.0)
     variance = (within + len(rows) * differences) / (repeated + len(rows))
     return np.asarray(np.maximum(variance, _FLOOR * spread))
@@ -252,8 +252,8 @@ class SpectralObjective:
         """The lattice of each group; it does not depend on gamma."""
         assert self.solver is not None
         solver, rows = self.solver, [self._rows(group) for group in self.groups]
-        X = [self.system.rows[own] for own in rows]
-        return [lay_rows(own, levels=solver.levels, layout=solver.layout) for own in X]
+        X = [self.system.rows[part] for part in rows]
+        return [lay_rows(part, levels=solver.levels, layout=solver.layout) for part in X]
 
     @cached_property
     def noise(self) -> list[FloatArray | None]:
@@ -318,7 +318,7 @@ class CodedSquaredError:
 def press_folds(system: DualSystem, Y: FloatArray, positions: bool) -> Folds:
     """Return the folds of "press": every row alone, equal rows together.
 
-    ``positions`` says that rows have no content of their own, as with a precomputed kernel.
+    ``positions`` means that rows have no content of their own, as with a precomputed kernel.
     """
     content = np.arange(1.0, system.n + 1.0)[:, None] if positions else system.rows
     return assign_folds(content, None, targets=Y)

@@ -22,7 +22,7 @@ from lssvm.solvers import Cholesky, DualSystem
 from lssvm.solvers.base import eliminate_bias
 from lssvm.solvers.exact import CholeskyState, EigenState
 from lssvm.solvers.moments import Moments, NystromMap
-from lssvm.solvers.primal import primal_system
+from lssvm.solvers.primal import number_folds, primal_system, without_fold
 
 
 @dataclass(eq=False)
@@ -154,9 +154,9 @@ class DualPosterior:
         diagonal = np.diagonal(G)[single]
         left = diagonal
         if share is not None:  # 1 - r h, times C
-            own = share[single]
-            left = (1.0 - own) * system.C + own * diagonal
-        left = np.where(left > 0, left, np.nan)  # nothing else says anything of the row
+            shares = share[single]
+            left = (1.0 - shares) * system.C + shares * diagonal
+        left = np.where(left > 0, left, np.nan)  # no other row determines this one
         residual[single] = beta[single] / left[:, None]  # [Cawley2004]
         spread[single] = 1.0 / system.C + np.maximum(1.0 - diagonal / system.C, 0.0) / left
         for rows in (rows for rows in folds if len(rows) > 1):
@@ -294,10 +294,9 @@ class FixedPosterior:
         :math:`\bar y - (\bar y - p) / (1 - \mu h)` ([Cawley2004]) and its variance
         :math:`\sigma^2 h / (1 - \mu h)`. Where a fold is all there is, the prediction is NaN.
         """
-        fold_of = np.empty(len(Y), dtype=np.intp)
-        fold_of[np.concatenate(folds)] = np.repeat(np.arange(len(folds)), [len(f) for f in folds])
+        fold_of = number_folds(folds, len(Y))
         learned, missing, fitted = self._pass(X)
-        predictions, left = _without_fold(fitted, learned, Y, fold_of, weight)
+        predictions, left = without_fold(fitted, learned, Y, fold_of, weight)
         return predictions, np.asarray(learned / left / self.C + missing)
 
     def _pass(self, X: AnyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -340,20 +339,6 @@ def _factor(A: FloatArray, C: float) -> FloatArray:
     )
 
 
-def _without_fold(
-    fitted: FloatArray, h: FloatArray, Y: FloatArray, fold_of: IntArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return predictions (t, k) by models without the fold of a row, and 1 - mu h (t,)."""
-    t, k = Y.shape
-    s = np.ones(t) if weight is None else np.asarray(weight, dtype=np.float64)
-    mass = np.bincount(fold_of, s)
-    sums = np.stack([np.bincount(fold_of, s * Y[:, j]) for j in range(k)], 1)
-    mean = (sums / np.where(mass > 0, mass, 1.0)[:, None])[fold_of]
-    left = 1.0 - mass[fold_of] * h
-    left = np.where(left > 1e-12, left, np.nan)  # nothing would be left to learn from
-    return np.asarray(mean - (mean - fitted) / left[:, None]), left  # [Cawley2004]
-
-
 def left_out_scores(
     moments: Moments,
     C: float,
@@ -362,7 +347,7 @@ def left_out_scores(
     fold_of: IntArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """Return what a problem on features says of rows by models without their fold."""
+    """Return the predictions of a problem on features for rows, by models without their fold."""
     with small_problem(moments.size):
         system = primal_system(moments, None)
         L = _factor(system.A, C)
@@ -373,9 +358,9 @@ def left_out_scores(
         centred = (features[used] - system.mean).T
         V = solve_triangular(L, centred, lower=True, overwrite_b=True, check_finite=False)
     leverage = np.einsum("rt,rt->t", V, V) + 1.0 / moments.weight
-    own = np.unique(fold_of[used], return_inverse=True)[1]
+    numbers = np.unique(fold_of[used], return_inverse=True)[1]
     weight = None if weight is None else weight[used]
-    scores[used] = _without_fold(scores[used], leverage, Y[used], own, weight)[0]
+    scores[used] = without_fold(scores[used], leverage, Y[used], numbers, weight)[0]
     return scores
 
 

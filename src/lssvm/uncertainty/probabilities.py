@@ -7,20 +7,19 @@ classifier, from scores.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import expit, softmax
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, tie_scores
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_usable
 from lssvm.codes import Code, decode
 from lssvm.data.folds import observation_weight, repeats_by_nature
-from lssvm.tasks.losses import tie_scores
 
 METHODS = ("auto", "sigmoid", "isotonic")
 """How scores become probabilities."""
@@ -47,12 +46,8 @@ def in_observations(weight: FloatArray) -> FloatArray:
     return weight * (observation_weight(len(weight), weight)[0] / float(weight.sum()))
 
 
-class Calibrator(Protocol):
-    """A monotone map from scores to probabilities."""
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities (n,) of the positive class for scores (n,)."""
-        ...
+Calibrator: TypeAlias = Callable[[FloatArray], FloatArray]
+"""A monotone map from scores (n,) to probabilities of the positive class (n,)."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: st
 
 
 def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
-    """Return the method of smaller cross-validated log loss; folds deal out the sorted scores.
+    """Return the method of smaller cross-validated log loss; folds take the sorted scores in turn.
 
     Rows of the same score share a fold, unless scores repeat by nature.
     """
@@ -212,7 +207,7 @@ def _fit_isotonic(
     total, hit = np.add.reduceat(mass, starts), np.add.reduceat(hits, starts)
     middle = np.add.reduceat(mass * knots, starts) / total
     prior = np.add.reduceat(mass * sigmoid(knots), starts) / total
-    # No step says 0 or 1, and a step of few rows is worth little.
+    # No step is 0 or 1, and a step of few rows is worth little.
     values = (hit + _PRIOR_ROWS * prior) / (total + _PRIOR_ROWS)
     smooth = np.asarray(isotonic_regression(values, weights=total).x)
     if not _few_values(len(knots), weight):
@@ -301,7 +296,7 @@ class Residuals:
         return float(low), float(high)
 
     def warn_of_few(self, what: str, instead: str, output: int) -> None:
-        """Warn that there are too few rows for what was asked for."""
+        """Warn that there are too few rows for the requested levels."""
         warnings.warn(
             f"{float(self.weight[output].sum()):.3g} rows (or groups of rows) are too few for "
             f"{what}, so they are infinite: give more rows, or {instead}.",
@@ -343,19 +338,19 @@ def scaled_residuals(
     values, weights = [], []
     for e, s in zip(residuals.T, scale.T, strict=True):
         good = np.isfinite(e) & np.isfinite(s) & (w > 0)
-        e, s, own = e[good], s[good], in_observations(w[good])
-        if groups is not None and len(own):
-            size = np.bincount(groups[good], own)
-            own = own * min(max(size.sum() / (size @ size), _FEW_GROUPS / size.sum()), 1.0)
+        e, s, counts = e[good], s[good], in_observations(w[good])
+        if groups is not None and len(counts):
+            size = np.bincount(groups[good], counts)
+            counts = counts * min(max(size.sum() / (size @ size), _FEW_GROUPS / size.sum()), 1.0)
         tiny = np.finfo(np.float64).tiny  # where there is no noise at all
         with np.errstate(over="ignore"):  # such residuals are cut off
             r = np.clip(e / np.maximum(s, tiny), -1e300, 1e300)
         order = np.argsort(r, kind="stable")
-        r, own = r[order], own[order]
+        r, counts = r[order], counts[order]
         if len(r) > MAX_RESIDUALS:
-            r, own = _thin(r, own, MAX_RESIDUALS)
+            r, counts = _thin(r, counts, MAX_RESIDUALS)
         values.append(r)
-        weights.append(own)
+        weights.append(counts)
     return Residuals(values, weights)
 
 
@@ -611,12 +606,12 @@ def agree_with(probabilities: FloatArray, decided: IntArray) -> FloatArray:
         return out
     p, d = out[wrong], decided[wrong]
     rows = np.arange(len(wrong))
-    own = p[rows, d]
+    chosen = p[rows, d]
     others = p.copy()
     others[rows, d] = -np.inf
     largest = np.sort(others, axis=1)[:, ::-1][:, :-1]  # the others, largest first
     counts = np.arange(2, p.shape[1] + 1)
-    level = np.max((own[:, None] + np.cumsum(largest, axis=1)) / counts, axis=1)
+    level = np.max((chosen[:, None] + np.cumsum(largest, axis=1)) / counts, axis=1)
     p = np.minimum(p, level[:, None])
     p[rows, d] = level
     p *= (1.0 - TILT) / p.sum(axis=1, keepdims=True)
