@@ -21,12 +21,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from lssvm.cli.console import percent
-from lssvm.cli.models import Model, estimators_of
+from lssvm.cli.models import estimators_of
 from lssvm.cli.options import Compare
 from lssvm.cli.tables import Inspection, inspect_table, open_table
 from lssvm.data.preparation import PreparationSettings, learn
 from lssvm.data.raw import RawBlock
 from lssvm.io import save
+from lssvm.plots.base import Estimator
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _ARD_ROWS = 5_000  # rows up to which a width for each feature is learned
@@ -142,7 +143,7 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
 
 
 def _measured(
-    name: str, note: str, model: Model, train: Prepared, test: Prepared, classes: bool
+    name: str, note: str, model: Estimator, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
     rows, new = (each.raw if name.startswith("LSSVM") else each.X for each in (train, test))

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -22,44 +22,27 @@ from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import RawBlock
 from lssvm.fitting import Fit
 from lssvm.io import load, read_header
-from lssvm.plots.base import fitted_attributes, fitted_model
+from lssvm.plots.base import Estimator, fitted_attributes
+from lssvm.plots.rows import classifies
 from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
 from lssvm.tuning import make_search
 from lssvm.tuning.objective import is_criterion
 
 
-class Model(Protocol):
-    """A fitted estimator of this library."""
-
-    def predict(self, X: Any) -> Any:
-        """Return the predictions of rows."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of a model of its kind."""
-
-
-def is_classifier(model: Model) -> bool:
-    """Return whether a model predicts classes."""
-    return "classes_" in fitted_attributes(fitted_model(model))
-
-
-def last_step(model: Model) -> Model:
+def last_step(model: Estimator) -> Estimator:
     """Return the model itself, which may be at the end of a pipeline; it need not be fitted."""
-    last: Model = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last: Estimator = model.steps[-1][1] if isinstance(model, Pipeline) else model
     return last
 
 
-def reads_scans(model: Model) -> bool:
+def reads_scans(model: Estimator) -> bool:
     """Return whether a model is fitted to a scan, which need not fit into memory."""
     kinds = (*estimators_of("fixed-size"), *estimators_of("table"))
     return isinstance(model, kinds)
 
 
-def prepared_table(model: Model) -> PreparedTable | None:
+def prepared_table(model: Estimator) -> PreparedTable | None:
     """Return how a model prepares raw columns; None where it takes numbers."""
     if isinstance(model, Pipeline):
         return fitted_attributes(model.steps[0][1]).get("prepared_")
@@ -69,12 +52,12 @@ def prepared_table(model: Model) -> PreparedTable | None:
     return ready.get("standardised", next(iter(ready.values()), None))
 
 
-def takes_tables(model: Model) -> bool:
+def takes_tables(model: Estimator) -> bool:
     """Return whether the methods of a model take columns with names."""
     return isinstance(model, Pipeline) or prepared_table(model) is not None
 
 
-def needed_columns(model: Model) -> tuple[str, ...]:
+def needed_columns(model: Estimator) -> tuple[str, ...]:
     """Return the columns that a model reads."""
     ready = prepared_table(model)
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
@@ -89,14 +72,16 @@ def needed_columns(model: Model) -> tuple[str, ...]:
     return names
 
 
-def column_types(model: Model) -> dict[str, str]:
+def column_types(model: Estimator) -> dict[str, str]:
     """Return how the columns of a model are to be read from CSV."""
     ready = prepared_table(model)
     kinds = {} if ready is None else ready.kinds
     return {name: kind for name, kind in kinds.items() if kind in ("number", "text")}
 
 
-def model_scan(model: Model, table: Table, target: str | None, weight: str | None = None) -> Scan:
+def model_scan(
+    model: Estimator, table: Table, target: str | None, weight: str | None = None
+) -> Scan:
     """Return the columns of a table that a model reads, typed as in its training."""
     names = needed_columns(model)
     table.need(names, ", which the model needs")
@@ -108,7 +93,7 @@ def model_scan(model: Model, table: Table, target: str | None, weight: str | Non
                 f"The column {target!r} cannot be the target: the model learns from it."
             )
         types[target] = "number"
-        if is_classifier(model):
+        if classifies(model):
             kind = model.classes_.dtype.kind
             types[target] = "integer" if kind in "iu" else "number" if kind in "bf" else "text"
     if weight is not None:
@@ -116,7 +101,7 @@ def model_scan(model: Model, table: Table, target: str | None, weight: str | Non
     return table.scan(target, names, weight, types)
 
 
-def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
+def model_blocks(model: Estimator, data: Scan) -> Iterator[tuple[Any, Any]]:
     """Yield blocks of raw rows, with what the methods of the model take for them."""
     if not takes_tables(model) and data.schema.texts:
         raise InvalidInputError(
@@ -126,12 +111,14 @@ def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
         yield block, model_rows(model, block)
 
 
-def model_rows(model: Model, block: RawBlock) -> Any:
+def model_rows(model: Estimator, block: RawBlock) -> Any:
     """Return a block of raw rows as the methods of the model take them."""
     return block.table if takes_tables(model) else block.numbers
 
 
-def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:
+def fit_scan(
+    model: Estimator, data: Scan, output: Output, classes: bool, groups: Any = None
+) -> bool:
     """Fit a model to the rows of a scan while its progress is shown; return whether it was stopped.
 
     The models for large data take the scan; for the others, and for groups, all rows are read.
@@ -176,7 +163,7 @@ class Loaded:
         What was saved with it (``metrics=``); empty for models that were saved from Python.
     """
 
-    model: Model
+    model: Estimator
     card: dict[str, Any]
 
     def target(self, given: str | None) -> str:
@@ -202,10 +189,8 @@ class Loaded:
 
     def groups(self, table: Table, rows: Scan) -> Any:
         """Return the groups of the rows that the model was trained on; None where it had none."""
-        rule, target = HoldOut.of_card(self.card), self.target(None)
-        if rule is None or rule.by != "group":
-            return None
-        return rule.train_groups(table, rows, target)
+        rule = HoldOut.of_card(self.card)
+        return None if rule is None else rule.train_groups(table, rows, self.target(None))
 
 
 def load_model(path: str) -> Loaded:

@@ -617,23 +617,15 @@ def as_function(command: type[General]) -> Callable[..., None]:
         if one.metadata.get("argument"):
             info: Any = typer.Argument(**given)
         else:
-            panel = (
-                None
-                if group is command
-                else next((vars(c)["heading"] for c in group.__mro__ if "heading" in vars(c)), None)
-            )
+            headings = [vars(c)["heading"] for c in group.__mro__ if "heading" in vars(c)]
+            panel = None if group is command or not headings else headings[0]
             info = typer.Option(*names, rich_help_panel=panel, **given)
         if re.fullmatch(r"[a-z][a-z0-9-]*(\|[a-z][a-z0-9-]*)*", metavar or ""):
             choices[one.name] = (*names, f"--{one.name.replace('_', '-')}")[0], str(metavar)
-        default = Parameter.empty if one.default is MISSING else one.default
-        parameters.append(
-            Parameter(
-                one.name,
-                Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hints[one.name], info],
-            )
+        made = Parameter(
+            one.name, Parameter.KEYWORD_ONLY, annotation=Annotated[hints[one.name], info]
         )
+        parameters.append(made if one.default is MISSING else made.replace(default=one.default))
 
     def run(**values: Any) -> None:
         for option, (written, words) in choices.items():

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -19,8 +20,6 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import ENDINGS, Output, percent, shown, table_writer
 from lssvm.cli.models import (
     Loaded,
-    Model,
-    is_classifier,
     last_step,
     load_model,
     model_blocks,
@@ -35,7 +34,8 @@ from lssvm.data.encodings import NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.io import read_header
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
-from lssvm.plots.base import WithIntervals, behind_steps, fitted_attributes, has_probabilities
+from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, has_method
+from lssvm.plots.rows import classifies
 from lssvm.report import measures
 from lssvm.report.measures import ClassPredictions, NumberPredictions
 
@@ -50,12 +50,12 @@ def predict(options: Predict) -> None:
     check_writable(out, ENDINGS, (options.data, options.model), stdout=True)
     stored = load_model(options.model)
     model, last = stored.model, last_step(stored.model)
-    classes = is_classifier(model)
-    if options.proba and not (classes and has_probabilities(model)):
+    classes = classifies(model)
+    if options.proba and not (classes and has_method(model, "predict_proba")):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
-    able = has_probabilities(last) if classes else isinstance(last, WithIntervals)
+    able = has_method(last, "predict_proba") if classes else has_method(last, "predict_interval")
     if interval is not None and not able:
         kind = type(last).__name__
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
@@ -78,11 +78,11 @@ def predict(options: Predict) -> None:
     output.result(result)
 
 
-def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
+def predicted(model: Estimator, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
     """Return the columns of predictions for one block."""
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
     last, inner = last_step(model), behind_steps(model, X)
-    names = [str(label) for label in model.classes_.tolist()] if is_classifier(model) else []
+    names = [str(label) for label in model.classes_.tolist()] if classifies(model) else []
     if proba:
         columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
     if interval is not None and names:
@@ -138,7 +138,7 @@ def evaluate(options: Evaluate) -> None:
     output.result({"model": options.model, "data": options.data, **metrics})
 
 
-def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
+def measure(model: Estimator, data: Scan, positive: Any = None) -> dict[str, Any]:
     """Return the metrics of a model on rows with a target, as `metrics_of` does.
 
     Parameters
@@ -157,7 +157,7 @@ def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
     unknown: list[Any] = [np.empty(0)]  # weights of rows whose class the model has not seen
     ranked = data.n_rows <= _RANKED
     for block, X in model_blocks(model, data):
-        if not is_classifier(model):
+        if not classifies(model):
             parts.append(measures.predict_numbers(model, X, block.target, block.weight, ()))
             continue
         classes = np.asarray(model.classes_)
@@ -195,44 +195,33 @@ def metrics_of(
         class. Numbers: those of `NUMBER_METRICS`, ``bias`` and ``baseline_rmse`` (that of the
         mean).
     """
-    total = (
-        float(len(predictions)) if predictions.weight is None else float(predictions.weight.sum())
-    )
-    others = float(np.sum(unknown))
+    n, weight, others = len(predictions), predictions.weight, float(np.sum(unknown))
+    total = float(n if weight is None else weight.sum())
     if total + others == 0:
         raise InvalidInputError("The rows to measure on have a total weight of zero.")
     if isinstance(predictions, NumberPredictions):
-        y, off = predictions.Y[:, 0], predictions.predicted[:, 0] - predictions.Y[:, 0]
-        mean = np.average(y, weights=predictions.weight)
+        y, mean = predictions.Y[:, 0], partial(np.average, weights=weight)
         return {
-            "rows": len(predictions),
+            "rows": n,
             **measures.metric_values(measures.NUMBER_METRICS, predictions),
-            "bias": float(np.average(off, weights=predictions.weight)),
-            "baseline_rmse": float(
-                np.sqrt(np.average((y - mean) ** 2, weights=predictions.weight))
-            ),
+            "bias": float(mean(predictions.predicted[:, 0] - y)),
+            "baseline_rmse": float(np.sqrt(mean((y - mean(y)) ** 2))),
         }
-    known = predictions.classes[predictions.labels]
-    predictions = replace(
-        predictions, positive=measures.positive_class(predictions.classes, known, positive)
-    )
-    hits, weight = predictions.labels == predictions.decided, predictions.weight
+    classes = predictions.classes
+    chosen = measures.positive_class(classes, classes[predictions.labels], positive)
+    predictions, hits = replace(predictions, positive=chosen), predictions.right
     if len(unknown):
-        weight = np.append(np.ones(len(predictions)) if weight is None else weight, unknown)
+        weight = np.append(np.ones(n) if weight is None else weight, unknown)
         hits = np.append(hits, np.zeros(len(unknown), dtype=bool))
     share, low, high = measures.proportion_interval(hits, weight)
-    two = len(predictions.classes) == 2
+    named = {"positive": measures.written_label(classes[chosen])} if len(classes) == 2 else {}
     return {
-        "rows": len(predictions) + len(unknown),
+        "rows": n + len(unknown),
         "accuracy": share,
         "accuracy_interval": (low, high),
         "error": 1.0 - share,
         "baseline": measures.baseline_accuracy(predictions)[0] * total / (total + others),
-        **(
-            {"positive": measures.written_label(predictions.classes[predictions.positive])}
-            if two
-            else {}
-        ),
+        **named,
         **measures.metric_values(measures.class_metrics(predictions), predictions),
         **({"rows_of_unknown_classes": others} if others else {}),
         "classes": measures.class_table(predictions),
@@ -349,7 +338,7 @@ def export(options: Export) -> None:
     options.output.result({"model": options.model, "output": options.out, "bytes": size})
 
 
-def write_onnx(model: Model | None, out: str) -> None:
+def write_onnx(model: Estimator | None, out: str) -> None:
     """Write a model as ONNX; without one, raise where that would not be possible."""
     from lssvm.onnx import export as write
     from lssvm.onnx.graph import need_onnx
@@ -372,17 +361,15 @@ class RowCheck:
     Parameters
     ----------
     model : fitted model
-    schema : Schema
-        Of the blocks.
     """
 
-    model: Model
+    model: Estimator
 
     def __post_init__(self) -> None:
         self.rows = self.far = 0
         self.first_far: int | None = None
         self.unseen: dict[str, Counter[str]] = {}
-        self._sums, self._counts = Counter[str](), Counter[str]()
+        self._sums, self._counts = defaultdict[str, float](float), Counter[str]()
         self._prepared = prepared_table(self.model)
         self._nearest = nearest_of(self.model)
 
@@ -400,25 +387,15 @@ class RowCheck:
     def _add_table(self, prepared: PreparedTable, columns: Any) -> None:
         table = prepared.read(columns)
         for name, levels in prepared.unseen(table).items():
-            self._new(name, levels)
-        X = prepared.transform(table)
-        at = 0
-        for column, raw in zip(
-            [c for c in prepared.columns if c.encoding is not None], table.columns, strict=True
-        ):
-            if isinstance(column.encoding, NumberEncoding):
-                values = np.where(raw.missing, np.nan, X[:, at])
-                self._count((column.name,), values[:, None])
-            at += column.width
-
-    def _count(self, names: tuple[str, ...], Z: FloatArray) -> None:
-        there = np.isfinite(Z)
-        for counter, values in ((self._sums, np.where(there, Z, 0.0)), (self._counts, there)):
-            counter.update(dict(zip(names, values.sum(axis=0).tolist(), strict=True)))
-
-    def _new(self, name: str, levels: Mapping[str, int]) -> None:
-        if levels:
             self.unseen.setdefault(name, Counter()).update(levels)
+        used = [column for column in prepared.columns if column.encoding is not None]
+        features = np.cumsum([0] + [column.width for column in used[:-1]])
+        X = prepared.transform(table)
+        for column, raw, j in zip(used, table.columns, features, strict=True):
+            if isinstance(column.encoding, NumberEncoding):
+                known = ~raw.missing & np.isfinite(X[:, j])
+                self._sums[column.name] += float(X[known, j].sum())
+                self._counts[column.name] += int(known.sum())
 
     @property
     def shifted(self) -> dict[str, float]:
@@ -478,7 +455,7 @@ def _limit(kernel: Kernel, Z: Any) -> float:
     return float(_FAR**power * alone.max()) if len(alone) else np.inf
 
 
-def nearest_of(model: Model) -> Callable[[Any], Any] | None:
+def nearest_of(model: Estimator) -> Callable[[Any], Any] | None:
     """Return a function that marks rows, as the model takes them, that are far from its basis.
 
     None where the kernel does not measure a distance. The largest kernel value of a row with any

@@ -319,8 +319,10 @@ class HoldOut:
             return stratified(labels, self.share, self.seed)
         return whole_groups(labels, self.share, self.seed, self.column)
 
-    def train_groups(self, table: Table, whole: Scan, target: str) -> IntArray:
-        """Return the groups of the rows that are not held out."""
+    def train_groups(self, table: Table, whole: Scan, target: str) -> IntArray | None:
+        """Return the groups of the rows that are not held out; None without groups."""
+        if self.by != "group":
+            return None
         return self.codes(table, target)[~self.rows(table, whole, target)]
 
     def codes(self, table: Table, target: str) -> IntArray:

@@ -19,10 +19,8 @@ from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import ColumnWarning, InvalidInputError, LSSVMError
 from lssvm.cli.console import Output, percent, shown
 from lssvm.cli.models import (
-    Model,
     estimators_of,
     fit_scan,
-    is_classifier,
     last_step,
     load_model,
     make_estimator,
@@ -46,8 +44,8 @@ from lssvm.cli.tables import (
 from lssvm.data import Scan
 from lssvm.estimators import table_fit
 from lssvm.io import save
-from lssvm.plots.base import fitted_attributes
-from lssvm.plots.rows import SampledRows, support_size
+from lssvm.plots.base import Estimator, fitted_attributes
+from lssvm.plots.rows import SampledRows, classifies, is_table, support_size
 from lssvm.report.columns import LEAK_ROWS, leaks
 from lssvm.report.refits import out_of_fold
 
@@ -77,7 +75,7 @@ class Fitted:
     interrupted : bool
     """
 
-    model: Model
+    model: Estimator
     inspected: Inspection
     train: Scan
     test: Scan | None
@@ -87,7 +85,7 @@ class Fitted:
     interrupted: bool
 
     @property
-    def last(self) -> Model:
+    def last(self) -> Estimator:
         """The model itself, behind a preparation."""
         return last_step(self.model)
 
@@ -108,8 +106,8 @@ class Fitted:
     def score_name(self) -> str:
         """What the score of its search is."""
         scoring = self.last.get_params().get("scoring")
-        numbers = "R2" if is_stack(self.last) else "squared error"
-        return str(scoring or ("accuracy" if is_classifier(self.model) else numbers))
+        numbers = "R2" if is_table(self.last) else "squared error"
+        return str(scoring or ("accuracy" if classifies(self.model) else numbers))
 
     def score(self, value: float) -> float:
         """Return a score of the search, a loss as a loss."""
@@ -124,20 +122,14 @@ class Fitted:
     @property
     def groups(self) -> Any:
         """Groups of the training rows; None without, or where the model assigns folds by rows."""
-        rows = self.rule is None or self.rule.by != "group"
-        if self.rule is None or rows or isinstance(self.model, estimators_of("fixed-size")):
+        if self.rule is None or isinstance(self.model, estimators_of("fixed-size")):
             return None
         inspected = self.inspected
         return self.rule.train_groups(inspected.table, inspected.scan(), inspected.target)
 
 
-def is_stack(model: Model) -> bool:
-    """Return whether a model is a stack of configurations, the model for tables."""
-    return "configurations_" in fitted_attributes(model)
-
-
 def fit_rows(
-    inspected: Inspection, model: Model, options: Seeded, rule: HoldOut | None = None
+    inspected: Inspection, model: Estimator, options: Seeded, rule: HoldOut | None = None
 ) -> Fitted:
     """Fit a model to a data set, with the rows held out that a rule names.
 
@@ -550,9 +542,9 @@ def _write(
     }
 
 
-def _chosen(model: Model) -> dict[str, Any]:
+def _chosen(model: Estimator) -> dict[str, Any]:
     """Return what a fit has chosen."""
-    if is_stack(model):
+    if is_table(model):
         columns = ("scaling", "kernel", "rounds", "weight", "error")
         rows = zip(*(model.configurations_[name] for name in columns), strict=True)
         return {"configurations": [dict(zip(columns, row, strict=True)) for row in rows]}
@@ -565,7 +557,7 @@ def _chosen(model: Model) -> dict[str, Any]:
 def _print(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str) -> None:
     """Print the lines about a model that was written."""
     model, score = fitted.last, fitted.best_score
-    if is_stack(model):
+    if is_table(model):
         chosen = [str(model.summary_).splitlines()[0].rstrip(".")]
     else:
         values = {"C": model.C_, "gamma": model.gamma_}
@@ -616,10 +608,10 @@ def reduce(options: Reduce) -> None:
         gamma = large.gamma_ if large.gamma_ is not None else large.gamma
         size = {"n_prototypes": int(large.n_prototypes_), "gamma": gamma}
         small.set_params(reduction=reduction, **size)
-        stopped = fit_scan(small, train, output, is_classifier(large))
+        stopped = fit_scan(small, train, output, classifies(large))
     else:
         groups = loaded.groups(table, rows)
-        stopped = fit_scan(small, train, output, is_classifier(large), groups)
+        stopped = fit_scan(small, train, output, classifies(large), groups)
         small = small.compress(support or SUPPORT)
     positive = loaded.card.get("positive")
     before, after = (
@@ -662,7 +654,7 @@ def reduce(options: Reduce) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def trade_off(model: Model) -> list[dict[str, Any]]:
+def trade_off(model: Estimator) -> list[dict[str, Any]]:
     """Return the sizes of a reduced model and their errors; empty where none was measured."""
     chosen = len(model.support_vectors_)
     return [

@@ -36,13 +36,7 @@ from lssvm._core.errors import (
     printable,
 )
 from lssvm.data.preparation import PreparedTable
-from lssvm.io.models import (
-    check_parameters,
-    check_storable,
-    is_storable,
-    read_model,
-    write_model,
-)
+from lssvm.io.models import check_parameters, check_storable, is_storable, read_model, write_model
 from lssvm.io.records import NotStorable, encode, need
 from lssvm.io.schema import Model, StoredPipeline, StoredTransformer, schema
 from lssvm.preparation import TablePreparation

@@ -38,13 +38,7 @@ from lssvm.kernels.warp import Warp
 from lssvm.local import Tree
 from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
 from lssvm.tasks import Classes, Numbers
-from lssvm.uncertainty import (
-    DualPosterior,
-    FixedPosterior,
-    Isotonic,
-    Probabilities,
-    Sigmoid,
-)
+from lssvm.uncertainty import DualPosterior, FixedPosterior, Isotonic, Probabilities, Sigmoid
 from lssvm.uncertainty.probabilities import (
     CLASS_FLOOR,
     PAIR_FLOOR,

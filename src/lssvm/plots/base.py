@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -199,60 +199,21 @@ def nameless_rows() -> Iterator[None]:
 
 
 class Estimator(Protocol):
-    """A model of lssvm or scikit-learn, or a pipeline that ends in one."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
-
-
-class SupportModel(Protocol):
-    """A fitted model with support vectors."""
-
-    support_: Any
-    dual_coef_: Any
-
-
-class Predictor(Estimator, Protocol):
-    """A fitted model that predicts."""
+    """A fitted model of lssvm or scikit-learn, or a pipeline that ends in one."""
 
     def predict(self, X: Any) -> Any:
         """Return the predictions of rows."""
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
 
-class Probabilistic(Protocol):
-    """A classifier with probabilities."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes."""
-
-
-def has_probabilities(model: object) -> TypeGuard[Probabilistic]:
-    """Say whether a model has probabilities, which depends on its parameters."""
-    return hasattr(model, "predict_proba")
+    def __getattr__(self, name: str) -> Any:
+        """Return a method or a fitted attribute of a model of its kind."""
 
 
-@runtime_checkable
-class WithScores(Protocol):
-    """A classifier with decision values."""
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision values of rows."""
-
-
-@runtime_checkable
-class WithIntervals(Protocol):
-    """A regressor with prediction intervals."""
-
-    def predict_interval(self, X: Any, coverage: float = ...) -> Any:
-        """Return the ends of intervals."""
-
-
-@runtime_checkable
-class WithExplanations(Protocol):
-    """A model that explains its predictions."""
-
-    def explain(self, X: Any, background: Any = None, **options: Any) -> Any:
-        """Return what every column adds to the predictions."""
+def has_method(model: object, name: str) -> bool:
+    """Say whether a model has a method, which may depend on its parameters."""
+    return hasattr(model, name)
 
 
 def fitted_model(estimator: Estimator) -> Any:
@@ -314,7 +275,7 @@ def require(model: object, names: tuple[str, ...], purpose: str) -> None:
         )
 
 
-def support_magnitudes(model: SupportModel) -> FloatArray:
+def support_magnitudes(model: Estimator) -> FloatArray:
     r"""Return the magnitude of the coefficient of every support vector.
 
     Parameters

@@ -19,14 +19,12 @@ from lssvm.plots.base import (
     COLOURS,
     Display,
     Estimator,
-    Predictor,
-    WithScores,
     class_positions,
     class_scores,
     dot_style,
     fitted_attributes,
     fitted_model,
-    has_probabilities,
+    has_method,
     nameless_rows,
     require,
     support_magnitudes,
@@ -277,7 +275,7 @@ class BoundaryDisplay(Display):
                 f"X has {len(plane.points)} rows, but row {support.max()} is a support vector of "
                 f"{type(last).__name__}: give the X and y it was fitted on."
             )
-        classes, decide = np.asarray(last.classes_), model.decision_function  # type: ignore[attr-defined]
+        classes, decide = np.asarray(last.classes_), model.decision_function
         display = cls(
             grid=plane.grid,
             scores=class_scores(decide(plane.rows)).reshape(*plane.grid[0].shape, -1),
@@ -692,7 +690,7 @@ class Grid:
         return cls(name, values.tolist(), values, False)
 
 
-def responses(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
+def responses(estimator: Estimator, given: Any) -> tuple[FloatArray, str]:
     """Return the predictions for rows, (n, q), and what they are.
 
     Returns
@@ -706,21 +704,21 @@ def responses(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
             values = np.asarray(estimator.predict(given), dtype=np.float64)
             return values.reshape(len(values), -1), "value"
         slow = slow_to_calibrate(fitted_model(estimator))
-        if has_probabilities(estimator) and not slow:
+        if has_method(estimator, "predict_proba") and not slow:
             with suppress(InvalidInputError):  # nothing to calibrate on
                 return np.asarray(estimator.predict_proba(given)), "probability"
-        assert isinstance(estimator, WithScores)
+        assert has_method(estimator, "decision_function")
         return class_scores(estimator.decision_function(given)), "score"
 
 
 def partial_dependence(
-    estimator: Predictor, rows: SampledRows, grids: list[Grid]
+    estimator: Estimator, rows: SampledRows, grids: list[Grid]
 ) -> tuple[FloatArray, str]:
     """Return the predictions for rows with every combination of values put into some columns.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
     rows : SampledRows
         m rows, whose other columns are not changed.
     grids : list of Grid

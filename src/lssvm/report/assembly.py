@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm.estimators import NARX
-from lssvm.plots.base import Predictor
+from lssvm.plots.base import Estimator
 from lssvm.plots.rows import preparation_of, support_size
 from lssvm.report import html
 from lssvm.report.columns import columns, data, explained_rows, shapes
@@ -26,7 +26,7 @@ OVERLAP = 0.05  # share of test rows that may be training rows
 
 
 def write_report(
-    model: Predictor | NARX,
+    model: Estimator | NARX,
     path: str | os.PathLike[str],
     *,
     train: Any,
@@ -43,7 +43,7 @@ def write_report(
 
     Parameters
     ----------
-    model : Predictor
+    model : Estimator
         A fitted classifier or regressor of lssvm, those for tables included, a pipeline that ends
         in one, or a `NARX`.
     path : str or path

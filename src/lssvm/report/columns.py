@@ -16,13 +16,7 @@ from lssvm.data.raw import TextColumn
 from lssvm.explanations import Explanation
 from lssvm.kernels.warp import N_BINS
 from lssvm.plots import PartialDependenceDisplay, RelevanceDisplay, WaterfallDisplay
-from lssvm.plots.base import (
-    Predictor,
-    WithExplanations,
-    fitted_attributes,
-    fitted_model,
-    nameless_rows,
-)
+from lssvm.plots.base import Estimator, fitted_attributes, fitted_model, has_method, nameless_rows
 from lssvm.plots.charts import Chart, Colour, HeatMap, Line, Mark, Ticks
 from lssvm.plots.plane import Grid, partial_dependence, responses
 from lssvm.plots.rows import (
@@ -228,12 +222,12 @@ class Importance(NamedTuple):
     all: int
 
 
-def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
+def shuffle_importance(estimator: Estimator, rows: SampledRows) -> Importance:
     """Shuffle one column after the other and predict again.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
         Fitted. The loss of a classifier is the log loss of its probabilities (the share of wrong
         rows where it has none), that of a regressor the squared error over the target's variance.
     rows : SampledRows
@@ -280,7 +274,7 @@ def shuffle_importance(estimator: Predictor, rows: SampledRows) -> Importance:
     return Importance(names, mean[order], error[order], loss, len(some), repeats, len(tried), d)
 
 
-def model_losses(estimator: Predictor, rows: SampledRows) -> tuple[FloatArray, str]:
+def model_losses(estimator: Estimator, rows: SampledRows) -> tuple[FloatArray, str]:
     """Return the loss of every row, shape (n,), and what it is."""
     if not classifies(estimator):
         lost = row_losses(estimator, rows.given(estimator), rows.y)
@@ -293,7 +287,7 @@ def model_losses(estimator: Predictor, rows: SampledRows) -> tuple[FloatArray, s
     return np.asarray(values.argmax(axis=1) != labels, dtype=np.float64), "share of wrong rows"
 
 
-def _strongest(estimator: Predictor, rows: SampledRows) -> IntArray:
+def _strongest(estimator: Estimator, rows: SampledRows) -> IntArray:
     """Return the columns whose ranks correlate most with the predictions."""
     with nameless_rows():
         predicted = np.asarray(estimator.predict(rows.given(estimator)))
@@ -507,7 +501,7 @@ ROW_COLUMNS = 8  # lines of an explanation
 
 def explained_rows(subject: Subject) -> html.Section | None:
     """Return the section of explanations; None where the model has none."""
-    if not subject.has_features or not isinstance(subject.model, WithExplanations):
+    if not subject.has_features or not has_method(subject.model, "explain"):
         return None
     typical, worst = _chosen(subject)
     explained = explanation(subject, [*typical, *worst])
@@ -542,7 +536,7 @@ def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
     given, background = (some.seen(subject.estimator) for some in both)
     model, options = subject.model, {"n_background": BACKGROUND, "n_permutations": ORDERS}
     with suppress(InvalidInputError), nameless_rows():
-        explained: Explanation = model.explain(given, background, **options)  # type: ignore[attr-defined]
+        explained: Explanation = model.explain(given, background, **options)
         return explained
     return None
 

@@ -17,13 +17,11 @@ from sklearn.calibration import calibration_curve
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import (
-    Predictor,
-    WithIntervals,
-    WithScores,
+    Estimator,
     class_positions,
     class_scores,
     fitted_model,
-    has_probabilities,
+    has_method,
     nameless_rows,
 )
 from lssvm.plots.rows import SampledRows, classifies, slow_to_calibrate, support_size
@@ -64,6 +62,11 @@ class ClassPredictions:
     def take(self, rows: IntArray) -> ClassPredictions:
         """Return some rows."""
         return replace(self, **_columns([self], lambda column: column[0][rows]))
+
+    @property
+    def right(self) -> BoolArray:
+        """Which rows are of the predicted class, shape (n,)."""
+        return np.asarray(self.labels == self.decided)
 
     @property
     def ranking(self) -> FloatArray | None:
@@ -178,7 +181,7 @@ def written_label(label: Any) -> str:
 
 
 def predict_classes(
-    estimator: Predictor,
+    estimator: Estimator,
     given: Any,
     y: Any,
     classes: AnyArray,
@@ -206,11 +209,11 @@ def predict_classes(
     probability = raw = None
     with nameless_rows():
         decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
-        if has_probabilities(estimator) and not slow_to_calibrate(model):
+        if has_method(estimator, "predict_proba") and not slow_to_calibrate(model):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 probability = np.zeros((len(labels), len(classes)))
                 probability[:, known] = estimator.predict_proba(given)
-        if scores and isinstance(estimator, WithScores):
+        if scores and has_method(estimator, "decision_function"):
             decision = class_scores(estimator.decision_function(given))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, known] = decision
@@ -227,7 +230,7 @@ def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = No
     return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
 
 
-def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
+def row_losses(estimator: Estimator, given: Any, y: Any) -> FloatArray:
     """Return the `losses` of an estimator on rows."""
     with nameless_rows():
         return losses(estimator.predict(given), y, classifies(estimator))
@@ -252,7 +255,7 @@ def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float
 
 
 def predict_numbers(
-    estimator: Predictor, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
+    estimator: Estimator, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
 ) -> NumberPredictions:
     """Return the numbers that a regressor predicts for rows."""
     with nameless_rows():
@@ -291,7 +294,7 @@ def output_names(names: tuple[str, ...], k: int) -> tuple[str, ...]:
     return ("the target",) if k == 1 else tuple(f"output {j + 1}" for j in range(k))
 
 
-def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | NumberPredictions:
+def predict_rows(estimator: Estimator, rows: SampledRows) -> ClassPredictions | NumberPredictions:
     """Return the predictions of an estimator for rows, with their targets.
 
     Examples
@@ -312,7 +315,7 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
 
 
-def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
+def predict_intervals(estimator: Estimator, rows: SampledRows) -> list[Intervals]:
     """Return intervals of several coverages for some rows; none where the model gives none.
 
     Notes
@@ -325,9 +328,9 @@ def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals
     return model_intervals(model, some.seen(estimator), some)
 
 
-def model_intervals(model: Predictor, given: Any, rows: SampledRows) -> list[Intervals]:
+def model_intervals(model: Estimator, given: Any, rows: SampledRows) -> list[Intervals]:
     """Return intervals of several coverages for rows, which the model takes as ``given``."""
-    if not isinstance(model, WithIntervals):
+    if not has_method(model, "predict_interval"):
         return []
     intervals, Y = [], as_columns(rows.y)
     for coverage in COVERAGES:
@@ -603,7 +606,7 @@ def class_measures(predictions: ClassPredictions) -> list[Measure]:
     >>> [(m.key, round(m.value, 3)) for m in class_measures(predictions)][:2]
     [('accuracy', 0.75), ('balanced_accuracy', 0.75)]
     """
-    ends = proportion_interval(predictions.labels == predictions.decided, predictions.weight)
+    ends = proportion_interval(predictions.right, predictions.weight)
     first = Measure("accuracy", "Accuracy", *ends, "Wilson", True, "rows that are right")
     groups = int(np.clip(WORK / (len(predictions) * len(predictions.classes)), *GROUPS))
     many = len(predictions.classes) > 2 * GROUPS[0]

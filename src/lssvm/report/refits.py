@@ -16,11 +16,10 @@ from lssvm.codes import Coding
 from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
-    Predictor,
-    WithIntervals,
     behind_steps,
     class_positions,
     fitted_model,
+    has_method,
     require,
 )
 from lssvm.plots.rows import (
@@ -66,9 +65,9 @@ class Subject:
 
     Attributes
     ----------
-    estimator : Predictor
+    estimator : Estimator
         As given: a model of lssvm, or a pipeline that ends in one.
-    model : Predictor
+    model : Estimator
         The model itself.
     train : SampledRows
     test : SampledRows or None
@@ -82,8 +81,8 @@ class Subject:
         What `lssvm.report.write_report` returns; sections add to it.
     """
 
-    estimator: Predictor
-    model: Predictor
+    estimator: Estimator
+    model: Estimator
     train: SampledRows
     test: SampledRows | None
     predictions: ClassPredictions | NumberPredictions
@@ -224,13 +223,13 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
 
 
 def out_of_fold(
-    estimator: Predictor, rows: SampledRows
+    estimator: Estimator, rows: SampledRows
 ) -> tuple[ClassPredictions | NumberPredictions, SampledRows]:
     """Predict each of some rows by a copy that was fitted without it.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
     rows : SampledRows
         Training rows; at most 3,000 of them are used.
 
@@ -258,7 +257,7 @@ def out_of_fold(
     True
     """
     some = rows.some(FOLD_ROWS)
-    classes = np.asarray(estimator.classes_) if classifies(estimator) else None  # type: ignore[attr-defined]
+    classes = np.asarray(estimator.classes_) if classifies(estimator) else None
     labels = None if classes is None else class_positions(some.y, classes, len(some))
     folds = assign_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
     predictions: list[Any] = []
@@ -285,7 +284,7 @@ def out_of_fold(
     return join_predictions(predictions), some.take(np.concatenate(tested))
 
 
-def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = None) -> Subject:
+def read_subject(estimator: Estimator, train: Any, test: Any, pos_label: Any = None) -> Subject:
     """Return an estimator with its rows and predictions: of test rows, or out of fold."""
     model = fitted_model(estimator)
     if not is_table(model):
@@ -318,9 +317,9 @@ def _positive(
     return predictions
 
 
-def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
+def held_out_intervals(estimator: Estimator, rows: SampledRows) -> list[Intervals]:
     """Return the intervals of a fifth of some rows by a copy that was fitted to the others."""
-    if not isinstance(fitted_model(estimator), WithIntervals) or len(rows) < 20:
+    if not has_method(fitted_model(estimator), "predict_interval") or len(rows) < 20:
         return []
     some = rows.some(FOLD_ROWS)
     order, cut = np.random.default_rng(0).permutation(len(some)), len(some) // 5
@@ -403,13 +402,13 @@ class LearningCurve:
 
 
 def learning_curve(
-    estimator: Predictor, train: SampledRows, test: SampledRows | None
+    estimator: Estimator, train: SampledRows, test: SampledRows | None
 ) -> LearningCurve | None:
     """Fit copies to ever larger parts of the training rows.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
     train : SampledRows
     test : SampledRows or None
         None: a fifth of the training rows is held out, or 1,000 rows where that is less.

@@ -282,7 +282,7 @@ def _chosen(subject: Subject) -> html.Markup:
             text = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
         rows.append([f"{name}_", html.tag("code", text), MEANINGS[name]])
     if is_table(subject.model):
-        return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
+        return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))
     rows.append(["kernel", html.tag("code", kernel), "similarity of rows"])
     title = f"What {type(subject.model).__name__} ended with."

@@ -9,7 +9,7 @@ import numpy as np
 
 from lssvm._core.arrays import IntArray
 from lssvm.plots import PrototypesDisplay, SparsityDisplay, TuningSurfaceDisplay
-from lssvm.plots.base import Estimator, class_positions, fitted_attributes
+from lssvm.plots.base import class_positions, fitted_attributes
 from lssvm.plots.charts import Band, Chart, Line, Points, Star
 from lssvm.plots.plane import project
 from lssvm.plots.rows import (
@@ -53,7 +53,7 @@ def tuning(subject: Subject) -> html.Section | None:
     return html.Section("tuning", "How it was tuned", "Tuning", _words(subject), body)
 
 
-def tuning_result(model: Estimator) -> TuningResult | None:
+def tuning_result(model: object) -> TuningResult | None:
     """Return the record of a search; None where nothing was searched, or each problem by itself."""
     result = fitted_attributes(model).get("tuning_result_")
     return result if isinstance(result, TuningResult) else None
@@ -328,7 +328,7 @@ def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     some = subject.test.some(MEASURED)
     given, error = some.given(model), []
     for size in steps:
-        predicted = np.asarray(model.truncate(int(size)).predict(given))  # type: ignore[attr-defined]
+        predicted = np.asarray(model.truncate(int(size)).predict(given))
         if subject.classification:
             error.append(float(np.mean(predicted != some.y)))
         else:
