@@ -129,10 +129,10 @@ def test_the_comparison_counts_the_same_rows(monkeypatch):
     y = about.checked.y
     share = max(np.mean(y == label) for label in np.unique(about.train.y))
     usual = found["the most frequent class"]
-    assert found[TABLE].quality > usual.quality
-    assert usual.quality == pytest.approx(np.mean(y == 0)) or usual.quality == pytest.approx(share)
+    assert found[TABLE].value > usual.value
+    assert usual.value == pytest.approx(np.mean(y == 0)) or usual.value == pytest.approx(share)
     own = about.estimator.score(*cases.binary().test)
-    assert usual.quality + usual.gain == pytest.approx(own)
+    assert usual.value + usual.gain == pytest.approx(own)
 
 
 def test_texts_have_the_codes_of_the_training_rows():

@@ -43,12 +43,8 @@ def make_model(y: Any, options: Forecast, horizon: int, season: int | None) -> N
 
 def forecast(options: Forecast) -> None:
     """Forecast a time series, with intervals."""
-    output, column, horizon, coverage = (
-        options.output,
-        options.column,
-        options.horizon,
-        options.coverage,
-    )
+    output, column = options.output, options.column
+    horizon, coverage = options.horizon, options.coverage
     if not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
     check_writable(options.out, ENDINGS, (options.data,))

@@ -622,9 +622,8 @@ def as_function(command: type[General]) -> Callable[..., None]:
             info = typer.Option(*names, rich_help_panel=panel, **given)
         if re.fullmatch(r"[a-z][a-z0-9-]*(\|[a-z][a-z0-9-]*)*", metavar or ""):
             choices[one.name] = (*names, f"--{one.name.replace('_', '-')}")[0], str(metavar)
-        made = Parameter(
-            one.name, Parameter.KEYWORD_ONLY, annotation=Annotated[hints[one.name], info]
-        )
+        hint: Any = Annotated[hints[one.name], info]
+        made = Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=hint)
         parameters.append(made if one.default is MISSING else made.replace(default=one.default))
 
     def run(**values: Any) -> None:

@@ -37,7 +37,7 @@ from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
 from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, has_method
 from lssvm.plots.rows import classifies
 from lssvm.report import measures
-from lssvm.report.measures import ClassPredictions, NumberPredictions
+from lssvm.report.measures import ClassPredictions, NumberPredictions, Predictions
 
 _RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
@@ -174,9 +174,7 @@ def measure(model: Estimator, data: Scan, positive: Any = None) -> dict[str, Any
     return metrics_of(measures.join_predictions(parts), np.concatenate(unknown), positive)
 
 
-def metrics_of(
-    predictions: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
-) -> dict[str, Any]:
+def metrics_of(predictions: Predictions, unknown: Any = (), positive: Any = None) -> dict[str, Any]:
     """Return metrics, those of the report, in types of JSON.
 
     Parameters
@@ -207,6 +205,7 @@ def metrics_of(
             "bias": float(mean(predictions.predicted[:, 0] - y)),
             "baseline_rmse": float(np.sqrt(mean((y - mean(y)) ** 2))),
         }
+    assert isinstance(predictions, ClassPredictions)
     classes = predictions.classes
     chosen = measures.positive_class(classes, classes[predictions.labels], positive)
     predictions, hits = replace(predictions, positive=chosen), predictions.right

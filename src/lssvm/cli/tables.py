@@ -563,12 +563,9 @@ class _Facts:
     def check(self) -> dict[str, str]:
         """Return the columns that cannot be used, and why."""
         empty = [name for name, count in self.present.items() if count == 0]
-        return {
-            name: "it has neither a name nor values"
-            if _NAMELESS.fullmatch(name)
-            else "all its values are missing"
-            for name in empty
-        }
+        nameless = {name for name in empty if _NAMELESS.fullmatch(name)}
+        reasons = "all its values are missing", "it has neither a name nor values"
+        return {name: reasons[name in nameless] for name in empty}
 
     def type(self, task: str) -> str:
         """Return how the target is to be read from CSV."""

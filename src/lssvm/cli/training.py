@@ -614,9 +614,8 @@ def reduce(options: Reduce) -> None:
         stopped = fit_scan(small, train, output, classifies(large), groups)
         small = small.compress(support or SUPPORT)
     positive = loaded.card.get("positive")
-    before, after = (
-        None if test is None else measure(each, test, positive) for each in (large, small)
-    )
+    both = large, small
+    before, after = (None if test is None else measure(one, test, positive) for one in both)
     score = fitted_attributes(small).get("best_score_")
     card = {"reduced_from": os.path.basename(options.model), "cv_score": score, "test": after}
     save(small, out, metrics=loaded.card | card)
@@ -629,7 +628,7 @@ def reduce(options: Reduce) -> None:
             left=(3,),
         )
     sizes = [os.path.getsize(path) for path in (options.model, out)]
-    counts = [support_size(each) for each in (large, small)]
+    counts = [support_size(one) for one in both]
     lines = zip(("before", "after"), counts, sizes, (before, after), strict=True)
     output.table(
         "",

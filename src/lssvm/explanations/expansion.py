@@ -665,9 +665,8 @@ class Expansion:
         if self.metric.map is None:
             return slopes
         straight = self.metric.map.ndim == 1
-        return np.asarray(
-            self.metric.map[:, None] * slopes if straight else self.metric.map @ slopes
-        )
+        A = self.metric.map
+        return np.asarray(A[:, None] * slopes if straight else A @ slopes)
 
 
 Function: TypeAlias = Callable[[FloatArray], FloatArray]

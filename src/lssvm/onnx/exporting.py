@@ -87,9 +87,8 @@ def open_tables(
     if together:
         inputs = [Value("X", element_type(dtype), (len(tables[0].columns),))]
     else:
-        inputs = [
-            Value(c.name, kinds.get(c.kind, element_type(dtype)), (1,)) for c in used.values()
-        ]
+        real = element_type(dtype)
+        inputs = [Value(c.name, kinds.get(c.kind, real), (1,)) for c in used.values()]
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
     prepared = []
     for table in tables:
@@ -128,10 +127,8 @@ def _add_interpolation(grid: AnyArray, scores: AnyArray, x: Tensor) -> Tensor:
     else:
         interval = graph.node("GreaterOrEqual", x, grid[None, 1:-1]).cast(np.int64).sums()  # (n, 1)
     slopes = np.diff(scores) / np.diff(grid)
-    left, low, slope = (
-        graph.node("Gather", graph.real(values, x.dtype), interval)
-        for values in (grid[:-1], scores[:-1], slopes)
-    )
+    pieces = [graph.real(values, x.dtype) for values in (grid[:-1], scores[:-1], slopes)]
+    left, low, slope = (graph.node("Gather", values, interval) for values in pieces)
     return low + slope * (x - left)
 
 
@@ -222,10 +219,9 @@ def split_pipeline(model: Any) -> tuple[Any, Any]:
     """Return the transformers of a pipeline, None where there are none, and its last step."""
     before: list[tuple[str, Any]] = []
     while isinstance(model, Pipeline):
-        steps = [
-            (name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")
-        ]
-        before += [(f"{len(before)}_{name}", step) for name, step in steps]
+        first = len(before)
+        steps = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
+        before += [(f"{first}_{name}", step) for name, step in steps]
         model = final_model(model.steps[-1][1])
     return (Pipeline(before) if before else None), model
 
@@ -509,9 +505,8 @@ def _own_graph(
         used = {member.scaling for member in fit.used}
         tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
         together = not fit.any_prepared.named
-        graph, inputs, tensors = open_tables(
-            list(tables.values()), dtype, missing, together=together
-        )
+        ready = list(tables.values())
+        graph, inputs, tensors = open_tables(ready, dtype, missing, together=together)
         by_scaling = dict(zip(tables, tensors, strict=True))
         return graph, inputs, add_outputs(model, by_scaling, probabilities, interval)
     inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]

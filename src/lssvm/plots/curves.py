@@ -683,9 +683,8 @@ class ForecastDisplay(Display):
         ForecastDisplay
         """
         marks = self.marks()
-        artists = self.draw(
-            Chart("Forecast", "step", "value", list(marks.values())), ax, (8.0, 4.0)
-        )
+        chart = Chart("Forecast", "step", "value", list(marks.values()))
+        artists = self.draw(chart, ax, (8.0, 4.0))
         drawn = dict(zip(marks, artists, strict=True))
         self.forecast_line_, self.band_ = drawn["forecast"], drawn.get("interval")
         self.past_line_, self.truth_line_ = drawn.get("past"), drawn.get("truth")

@@ -622,11 +622,10 @@ class InteractionDisplay(ColumnsDisplay):
         ax.set_yticks(range(len(names)), names)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
+        place = {"ha": "center", "va": "center", "fontsize": "x-small"}
         for (i, k), value in np.ndenumerate(table):
             colour = "black" if i == k or value > 0.6 * largest else "white"
-            ax.text(
-                k, i, f"{value:.2g}", ha="center", va="center", fontsize="x-small", color=colour
-            )
+            ax.text(k, i, f"{value:.2g}", color=colour, **place)
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, aspect=30, pad=0.02)
         self.colorbar_.set_label("mean size of the interaction")
         self.colorbar_.outline.set_visible(False)
@@ -779,18 +778,16 @@ class WaterfallDisplay(ExplanationDisplay):
         colours = [UP if step >= 0 else DOWN for step in steps]
         self.bars_ = ax.barh(places, steps, left=starts, height=0.62, color=colours)
         if any(error):
-            ax.errorbar(
-                ends, places, xerr=2 * np.array(error), fmt="none", ecolor="black", capsize=2
-            )
+            look = {"fmt": "none", "ecolor": "black", "capsize": 2}
+            ax.errorbar(ends, places, xerr=2 * np.array(error), **look)
         for k in places[:-1]:  # where a bar begins, the one below has ended
             ax.plot([starts[k]] * 2, [k + 0.31, k + 0.69], color="0.5", linewidth=0.8)
         final = float(ends[0])
         ax.plot([base] * 2, [-0.5, len(steps) - 0.4], color="0.6", linewidth=0.8, linestyle=":")
         low, high = min(starts.min(), ends.min(), base), max(starts.max(), ends.max(), base)
         room = 0.16 * max(high - low, 1e-12)
-        texts = ax.bar_label(
-            self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small"
-        )
+        labels_of_bars = [f"{step:+.3g}" for step in steps]
+        texts = ax.bar_label(self.bars_, labels_of_bars, padding=3, size="small")
         for text, colour in zip(texts, colours, strict=True):
             text.set_color(colour)
         ax.set_xlim(low - room, high + room)

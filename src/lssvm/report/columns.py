@@ -329,19 +329,17 @@ def columns(subject: Subject) -> html.Section | None:
     caption = "Permutation importance: mean rise of the loss with its 95 % interval."
     caption += f" {rest} more columns matter less." if rest > 0 else ""
     bars = html.bar_table(caption, ["Column", "", "Loss rises by"], lines[:SHOWN])
-    return html.Section(
-        "columns", "Which columns matter", "Columns", words, [bars, *_relevance(subject)]
-    )
+    body = [bars, *_relevance(subject)]
+    return html.Section("columns", "Which columns matter", "Columns", words, body)
 
 
 def _relevance(subject: Subject) -> list[html.Markup]:
     relevance = fitted_attributes(subject.model).get("feature_relevance_")
     if relevance is None:
         return []
-    display = RelevanceDisplay(
-        relevance, inner_names(subject.estimator, len(relevance)), limit=SHOWN
-    )
-    names, shares = display.names, display.shares
+    names = inner_names(subject.estimator, len(relevance))
+    display = RelevanceDisplay(relevance, names, limit=SHOWN)
+    shares = display.shares
     subject.facts["relevance"] = {names[i]: float(shares[i]) for i in display.order}
     words = (
         "Each feature has its own gamma, estimated from the training rows. The larger it is, the "
@@ -426,9 +424,8 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
         several = len(lines) > 1
         colour: Colour = j if subject.classification or several else "main"
         label = short(subject.names[j], 24) if several else ""
-        display = PartialDependenceDisplay(
-            np.array(grid.values), values[..., j].T, name=name, response=response
-        )
+        drawn = np.array(grid.values), values[..., j].T
+        display = PartialDependenceDisplay(*drawn, name=name, response=response)
         marks += display.marks(colour, label, band=len(lines) <= 2)
     limits = (-0.02, 1.02) if what == "probability" else None
     axes = f"{response} against {name}", name, response, marks
@@ -460,9 +457,8 @@ def _warp(subject: Subject, grid: Grid) -> html.Markup | None:
     guide = Line(edges[[0, -1]], [1, 1], "", "text", 0.5, width=1.2, dashed=True)
     axes = f"Warp of {name}", name, "slope of the warp"
     chart = Chart(*axes, [guide, Line(*steps)], y_zero=True)
-    return html.figure(
-        chart, f"Slope of the warp along “{name}”; dashed: the same scale everywhere."
-    )
+    caption = f"Slope of the warp along “{name}”; dashed: the same scale everywhere."
+    return html.figure(chart, caption)
 
 
 def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> html.Markup:
@@ -513,16 +509,12 @@ def explained_rows(subject: Subject) -> html.Section | None:
     rows = zip([*typical, *worst], names, strict=True)
     drawn = [_explained(subject, explained, i, *row) for i, row in enumerate(rows)]
     what = "score" if subject.classification else "prediction"
+    exact = "exact" if explained.exact else "sampled, and the ± is a standard error"
     words = (
         f"What each column adds to the {what} of a row, beginning with the mean {what} of "
-        f"{BACKGROUND} training rows (Shapley values). "
-        + (
-            "They are exact"
-            if explained.exact
-            else "They are sampled, and the ± is a standard error"
-        )
-        + f"; with the mean they add up to the {what}. The wrong rows are those with the highest "
-        "probability or the largest error: check their values."
+        f"{BACKGROUND} training rows (Shapley values). They are {exact}; with the mean they add up "
+        f"to the {what}. The wrong rows are those with the highest probability or the largest "
+        "error: check their values."
     )
     record = table_record(subject.model)
     if subject.classification and record is not None and np.any(record.offset):
@@ -544,18 +536,15 @@ def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
 def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
     """Return rows with typical errors and with the largest ones."""
     if not subject.classification:
-        predictions = subject.numbers
-        order = np.argsort(
-            losses(predictions.predicted, predictions.Y, classes=False), kind="stable"
-        )
+        error = losses(subject.numbers.predicted, subject.numbers.Y, classes=False)
+        order = np.argsort(error, kind="stable")
         middle = len(order) // 2
         return order[middle : middle + TYPICAL].tolist(), order[::-1][:WORST].tolist()
     classes = subject.classes
     sure = classes.probability if classes.probability is not None else classes.ranking
     sure = np.zeros((len(classes), len(classes.classes))) if sure is None else sure
-    sure = sure[np.arange(len(classes)), classes.decided]
-    right = classes.decided == classes.labels
-    wrong = np.flatnonzero(~right)
+    sure = sure[np.arange(len(classes)), classes.predicted]
+    right, wrong = classes.right, np.flatnonzero(~classes.right)
     worst = wrong[np.argsort(-sure[wrong], kind="stable")][:WORST].tolist()
     typical = []
     for c in np.argsort(-np.bincount(classes.labels), kind="stable")[:TYPICAL]:
@@ -577,7 +566,7 @@ def _explained(
         caption += f"predicted {number(predicted)}, true {number(true)}."
     else:
         classes = subject.classes
-        decided, label = int(classes.decided[row]), int(classes.labels[row])
+        decided, label = int(classes.predicted[row]), int(classes.labels[row])
         towards, two = decided, len(classes.classes) == 2
         output, colours = decided, (html.colour_class(decided), "text")
         if two:  # scores are those of the second class
@@ -587,9 +576,9 @@ def _explained(
         sure = ""
         if classes.probability is not None:
             sure = f" (probability {percent(classes.probability[row, decided])})"
-        written = [quoted(classes.classes[c], 24) for c in (decided, label, towards)]
-        caption += f"predicted {written[0]}{sure}, true {written[1]}. Bars to the right are for "
-        caption += f"{written[2]}."
+        names_of = [classes.name(c) for c in (decided, label, towards)]
+        caption += f"predicted {names_of[0]}{sure}, true {names_of[1]}. Bars to the right are for "
+        caption += f"{names_of[2]}."
     names = None
     if subject.model is not subject.estimator:
         names = inner_names(subject.estimator, len(explained.feature_names))
@@ -598,10 +587,8 @@ def _explained(
         (label, sign * value, plus_minus(sign * value, error, sign=True))
         for label, value, error in display.rows(names)
     ]
-    base, total = (
-        sign * float(v[0])
-        for v in (display.explanation.base_values, display.explanation.prediction)
-    )
+    ends = display.explanation.base_values, display.explanation.prediction
+    base, total = (sign * float(values[0]) for values in ends)
     caption += f" From {number(base)} to {number(total)}."
     shades = [colours[value < 0] for _, value, _ in lines]
     return html.bar_table(caption, ["Column", "", "Adds"], lines, shades, signed=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -46,25 +46,25 @@ class Compared:
     Attributes
     ----------
     name : str
-    quality : float
+    value : float
         Share of right rows, or of explained variance.
-    gain, spread : float
+    gain, std_error : float
         How much better this report's model is, and the standard error of that, from the
         differences of the rows.
-    n_rows : int
-        Rows it was fitted to.
+    rows : int
+        How many it was fitted to.
     """
 
     name: str
-    quality: float
+    value: float
     gain: float
-    spread: float
-    n_rows: int
+    std_error: float
+    rows: int
 
     @property
     def ends(self) -> tuple[float, float]:
         """The 95 % interval of the gain."""
-        return self.gain - Z95 * self.spread, self.gain + Z95 * self.spread
+        return self.gain - Z95 * self.std_error, self.gain + Z95 * self.std_error
 
 
 def as_matrix(rows: SampledRows, known: SampledRows) -> FloatArray:
@@ -85,9 +85,8 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
     p, texts = rows.block.numbers.shape[1], rows.block.texts
     numbers, words = list(range(p)), list(range(p, p + len(texts)))
     few = [j for j, text in zip(words, texts, strict=True) if len(text.levels) <= LEVELS]
-    scaled = make_pipeline(
-        SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-    )
+    medians = SimpleImputer(strategy="median", keep_empty_features=True)
+    scaled = make_pipeline(medians, StandardScaler())
     spread = make_pipeline(
         SimpleImputer(strategy="constant", fill_value=-1.0, keep_empty_features=True),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100),
@@ -124,7 +123,7 @@ def compare(subject: Subject) -> list[Compared]:
     """
     predicted = subject.numbers.predicted if not subject.classification else None
     if predicted is None:
-        predicted = subject.classes.classes[subject.classes.decided]
+        predicted = subject.classes.classes[subject.classes.predicted]
     weight, known = subject.checked.weight, (subject.checked.y, subject.classification)
     ours = losses(predicted, *known, weight)
     compared = []
@@ -178,31 +177,22 @@ def comparison(subject: Subject) -> html.Section | None:
     if not subject.has_features:
         return None
     compared = compare(subject)
-    subject.facts["comparison"] = {
-        one.name: {
-            "value": one.quality,
-            "gain": one.gain,
-            "std_error": one.spread,
-            "rows": one.n_rows,
-        }
-        for one in compared
-    }
-    name, quality = type(subject.model).__name__, compared[0].quality + compared[0].gain
+    facts = map(asdict, compared)
+    subject.facts["comparison"] = {fact.pop("name"): fact for fact in facts}
+    name, quality = type(subject.model).__name__, compared[0].value + compared[0].gain
     this = html.tag("strong", f"this model ({name})")
     rows = [[this, percent(quality), "", f"{subject.train.n_rows:,}"]]
     for one in compared:
         against = compared_with(one.gain, *one.ends, _points)
-        rows.append([one.name, percent(max(one.quality, 0.0)), against, f"{one.n_rows:,}"])
+        rows.append([one.name, percent(max(one.value, 0.0)), against, f"{one.rows:,}"])
     caption = (
         "Other models with their default settings, on the same rows; the difference with its 95 % "
         "interval, from the differences row by row."
     )
     what = "Right" if subject.classification else "Explained variance"
     head = ["Model", what, "Compared with this model", "Fitted to rows"]
-    body = [html.table(caption, head, rows)]
-    return html.Section(
-        "comparison", "Compared with other models", "Comparison", _words(compared), body
-    )
+    title, body = "Compared with other models", [html.table(caption, head, rows)]
+    return html.Section("comparison", title, "Comparison", _words(compared), body)
 
 
 def _points(value: float) -> str:
@@ -230,7 +220,7 @@ def compared_with(gain: float, low: float, high: float, write: Callable[[float],
 def _words(compared: list[Compared]) -> str:
     better = [one for one in compared if one.ends[1] < 0]
     if better:
-        best = max(better, key=lambda one: one.quality)
+        best = max(better, key=lambda one: one.value)
         return (
             f"{best.name[:1].upper()}{best.name[1:]} did clearly better on the same rows, by "
             f"{number(-100.0 * best.gain)} points: see the suggestions below."

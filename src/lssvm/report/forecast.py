@@ -409,10 +409,8 @@ def _metrics(subject: Forecast) -> html.Section:
     ]
     r2 = 1.0 - float((runs.errors**2).mean()) / variance
     step = float(np.abs(subject.one_step_errors).mean())
-    single = [
-        Measure(key, "", value, np.nan, np.nan, "none")
-        for key, value in (("r2", r2), ("one_step_mae", step))
-    ]
+    both = {"r2": r2, "one_step_mae": step}.items()
+    single = [Measure(key, "", value, np.nan, np.nan, "none") for key, value in both]
     subject.facts["metrics"] = {measure.key: measure.fact for measure in (*metrics, *single)}
     leading = [(measure.name, measure.shown, measure.span) for measure in metrics[:3]]
     leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))

@@ -6,8 +6,8 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import t
@@ -25,20 +25,45 @@ from lssvm.plots.base import (
     nameless_rows,
 )
 from lssvm.plots.rows import SampledRows, classifies, slow_to_calibrate, support_size
-from lssvm.report.text import UNKNOWN, number, percent, short
+from lssvm.report.text import UNKNOWN, number, percent, quoted
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
 
 
+class Predictions:
+    """What is known of rows: arrays with an entry for every row, or None where it is not known."""
+
+    predicted: Any
+    weight: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.predicted)
+
+    def take(self, rows: IntArray) -> Self:
+        """Return some rows."""
+        return self.joined([self], lambda column: column[0][rows])
+
+    def joined(self, others: Sequence[Self], change: Callable[[list[Any]], Any]) -> Self:
+        """Return the predictions with arrays made of those of others; None stays None."""
+        values = {name: [vars(one)[name] for one in others] for name in vars(self)}
+        for shared in ("classes", "names", "positive"):
+            values.pop(shared, None)
+        changed = {
+            name: None if any(v is None for v in arrays) else change(arrays)
+            for name, arrays in values.items()
+        }
+        return type(self)(**(vars(self) | changed))
+
+
 @dataclass(frozen=True, eq=False)
-class ClassPredictions:
+class ClassPredictions(Predictions):
     """True and predicted classes of rows.
 
     Attributes
     ----------
     classes : array of shape (q,)
-    labels, decided : int arrays of shape (n,)
+    labels, predicted : int arrays of shape (n,)
         True and predicted classes as positions in ``classes``.
     probability : array of shape (n, q) or None
     scores : array of shape (n, q) or None
@@ -50,23 +75,20 @@ class ClassPredictions:
 
     classes: AnyArray
     labels: IntArray
-    decided: IntArray
+    predicted: IntArray
     probability: FloatArray | None
     scores: FloatArray | None
     weight: FloatArray | None
     positive: int = 1
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def take(self, rows: IntArray) -> ClassPredictions:
-        """Return some rows."""
-        return replace(self, **_columns([self], lambda column: column[0][rows]))
+    def name(self, c: int, length: int = 24) -> str:
+        """Return the name of a class in quotation marks."""
+        return quoted(self.classes[c], length)
 
     @property
     def right(self) -> BoolArray:
         """Which rows are of the predicted class, shape (n,)."""
-        return np.asarray(self.labels == self.decided)
+        return np.asarray(self.labels == self.predicted)
 
     @property
     def ranking(self) -> FloatArray | None:
@@ -77,7 +99,7 @@ class ClassPredictions:
 
 
 @dataclass(frozen=True, eq=False)
-class NumberPredictions:
+class NumberPredictions(Predictions):
     """True and predicted numbers of rows.
 
     Attributes
@@ -93,25 +115,10 @@ class NumberPredictions:
     weight: FloatArray | None
     names: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.Y)
-
-    def take(self, rows: IntArray) -> NumberPredictions:
-        """Return some rows."""
-        return replace(self, **_columns([self], lambda column: column[0][rows]))
-
     def output(self, j: int) -> NumberPredictions:
         """Return the predictions of one output."""
         Y, predicted = self.Y[:, [j]], self.predicted[:, [j]]
         return NumberPredictions(Y, predicted, self.weight, self.names[j : j + 1])
-
-
-def _columns(predictions: Sequence[Any], change: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Return what becomes of everything that predictions have for each row; None stays None."""
-    shared = ("classes", "names", "positive")
-    names = [f.name for f in fields(predictions[0]) if f.name not in shared]
-    values = {name: [vars(each)[name] for each in predictions] for name in names}
-    return {k: None if any(v is None for v in each) else change(each) for k, each in values.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +273,7 @@ def predict_numbers(
 
 def join_predictions(predictions: Sequence[Any]) -> Any:
     """Return predictions of the same kind one after the other."""
-    return replace(predictions[0], **_columns(predictions, np.concatenate))
+    return predictions[0].joined(predictions, np.concatenate)
 
 
 def as_columns(y: Any) -> FloatArray:
@@ -294,7 +301,7 @@ def output_names(names: tuple[str, ...], k: int) -> tuple[str, ...]:
     return ("the target",) if k == 1 else tuple(f"output {j + 1}" for j in range(k))
 
 
-def predict_rows(estimator: Estimator, rows: SampledRows) -> ClassPredictions | NumberPredictions:
+def predict_rows(estimator: Estimator, rows: SampledRows) -> Predictions:
     """Return the predictions of an estimator for rows, with their targets.
 
     Examples
@@ -305,7 +312,7 @@ def predict_rows(estimator: Estimator, rows: SampledRows) -> ClassPredictions | 
     >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
     >>> model = LSSVC(C=10.0, gamma=1.0).fit(X, y)
-    >>> predict_rows(model, SampledRows.read(model, (X, y))).decided.tolist()
+    >>> predict_rows(model, SampledRows.read(model, (X, y))).predicted.tolist()
     [0, 0, 0, 1, 1, 1]
     """
     given = rows.given(estimator)
@@ -345,8 +352,6 @@ def model_intervals(model: Estimator, given: Any, rows: SampledRows) -> list[Int
             intervals.append(Intervals(coverage, ends, Y, rows.weight))
     return intervals
 
-
-Predictions = TypeVar("Predictions", ClassPredictions, NumberPredictions)
 
 Z95 = 1.959963984540054
 GROUPS = (10, 20)  # of rows, for the jackknife
@@ -506,7 +511,7 @@ def jackknife(
 
 def confusion(predictions: ClassPredictions) -> FloatArray:
     """Return the weight of rows of every class (row) by predicted class (column)."""
-    both, weight = (predictions.labels, predictions.decided), predictions.weight
+    both, weight = (predictions.labels, predictions.predicted), predictions.weight
     labels = np.arange(len(predictions.classes))
     counts = metrics.confusion_matrix(*both, labels=labels, sample_weight=weight)
     return np.asarray(counts, dtype=np.float64)
@@ -545,8 +550,8 @@ def _brier(predictions: ClassPredictions) -> float:
     return each if q == 2 else q * each
 
 
-def _decided(metric: Callable[..., float], **options: Any) -> Callable[[ClassPredictions], float]:
-    return lambda f: metric(f.labels, f.decided, sample_weight=f.weight, **options)
+def _classed(metric: Callable[..., float], **options: Any) -> Callable[[ClassPredictions], float]:
+    return lambda f: metric(f.labels, f.predicted, sample_weight=f.weight, **options)
 
 
 def class_metrics(predictions: ClassPredictions) -> dict[str, Metric]:
@@ -557,27 +562,22 @@ def class_metrics(predictions: ClassPredictions) -> dict[str, Metric]:
     """
     two = len(predictions.classes) == 2
     mean = "" if two else " (mean over classes)"
-    label = f"“{short(predictions.classes[predictions.positive], 20)}”" if two else ""
+    label = predictions.name(predictions.positive, 20) if two else ""
     options: dict[str, Any] = {"average": "macro"}
     if two:
         options = {"average": "binary", "pos_label": predictions.positive}
     recall, precision, f1 = (
-        _decided(metric, zero_division=0.0, **options)
+        _classed(metric, zero_division=0.0, **options)
         for metric in (metrics.recall_score, metrics.precision_score, metrics.f1_score)
     )
-    balanced, mcc = map(_decided, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
-    words = "mean recall of the classes"
+    balanced, mcc = map(_classed, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
+    balance, words = "mean recall of the classes", "share of those predicted that are right"
     of = f" of {label}" if two else ""
     rows = f"rows of {label}" if two else "rows of a class"
     table = {
-        "balanced_accuracy": Metric("Balanced accuracy", words, balanced, share=True),
+        "balanced_accuracy": Metric("Balanced accuracy", balance, balanced, share=True),
         "recall": Metric(f"Recall{mean or of}", f"share of the {rows} found", recall, share=True),
-        "precision": Metric(
-            f"Precision{mean or of}",
-            "share of those predicted that are right",
-            precision,
-            share=True,
-        ),
+        "precision": Metric(f"Precision{mean or of}", words, precision, share=True),
         "f1": Metric(f"F1{mean or of}", "harmonic mean of precision and recall", f1),
         "mcc": Metric("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
@@ -609,27 +609,20 @@ def class_measures(predictions: ClassPredictions) -> list[Measure]:
     ends = proportion_interval(predictions.right, predictions.weight)
     first = Measure("accuracy", "Accuracy", *ends, "Wilson", True, "rows that are right")
     groups = int(np.clip(WORK / (len(predictions) * len(predictions.classes)), *GROUPS))
-    many = len(predictions.classes) > 2 * GROUPS[0]
-    return [
-        first,
-        *jackknife(class_metrics(predictions), predictions, GROUPS[0] if many else groups),
-    ]
+    groups = GROUPS[0] if len(predictions.classes) > 2 * GROUPS[0] else groups
+    return [first, *jackknife(class_metrics(predictions), predictions, groups)]
 
 
 def class_table(predictions: ClassPredictions) -> list[dict[str, Any]]:
     """Return rows, recall (with interval) and precision of every class; None where unknown."""
     each = np.arange(len(predictions.classes))
-    precision, _, _, rows = metrics.precision_recall_fscore_support(
-        predictions.labels,
-        predictions.decided,
-        labels=each,
-        sample_weight=predictions.weight,
-        zero_division=np.nan,
-    )
+    options = {"labels": each, "sample_weight": predictions.weight, "zero_division": np.nan}
+    both = predictions.labels, predictions.predicted
+    precision, _, _, rows = metrics.precision_recall_fscore_support(*both, **options)
     table = []
     for c, name in enumerate(predictions.classes.tolist()):
         rows_of_class = predictions.take(np.flatnonzero(predictions.labels == c))
-        hits, weight = rows_of_class.decided == c, rows_of_class.weight
+        hits, weight = rows_of_class.predicted == c, rows_of_class.weight
         recall, low, high = proportion_interval(hits, weight)
         entry = {"class": name, "rows": float(rows[c]), "precision": finite(float(precision[c]))}
         table.append(entry | {"recall": finite(recall), "recall_interval": (low, high)})

@@ -86,9 +86,7 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Measure], html.Markup]:
         f" of {subject.evaluated} (95 % interval {accuracy.span}); always predicting {name}, the "
         f"most frequent class, is right for {percent(baseline)}.",
     ]
-    better = (predictions.labels != usual).astype(np.float64) - (
-        predictions.labels != predictions.decided
-    )
+    better = predictions.right - (predictions.labels == usual).astype(np.float64)
     gain, error = mean_and_error(better, predictions.weight)
     if gain <= Z95 * error:
         ends = " to ".join(number(100.0 * (gain + side * Z95 * error)) for side in (-1, 1))
@@ -238,9 +236,9 @@ def mistakes(subject: Subject) -> html.Section:
         "larger the share of the line; the diagonal is right."
     )
     matrix, tables = _matrix(counts, names), [_pairs(counts, names), _by_class(subject)]
-    body = (
-        [matrix, html.pictures(*tables)] if len(names) > SMALL else [html.pictures(matrix, *tables)]
-    )
+    if len(names) <= SMALL:
+        matrix, tables = html.pictures(matrix, *tables), []
+    body = [matrix, html.pictures(*tables) if tables else None]
     return html.Section("classes", "Where it is right and wrong", "Mistakes", words, body)
 
 
@@ -275,14 +273,10 @@ def _pairs(counts: FloatArray, names: list[str]) -> html.Markup | None:
     pairs = [(i, j) for i, j in np.transpose(np.unravel_index(largest, off.shape)) if off[i, j] > 0]
     if len(names) < 3 or not pairs:
         return None
-    rows = [
-        [
-            f"{short(names[i], 24)} taken for {short(names[j], 24)}",
-            _amount(off[i, j]),
-            percent(off[i, j] / counts[i].sum()),
-        ]
-        for i, j in pairs
-    ]
+    rows = []
+    for i, j in pairs:
+        mistake = f"{short(names[i], 24)} taken for {short(names[j], 24)}"
+        rows.append([mistake, _amount(off[i, j]), percent(off[i, j] / counts[i].sum())])
     return html.table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
 
 
@@ -292,10 +286,8 @@ def _by_class(subject: Subject) -> html.Markup:
         name, (low, high) = str(entry.pop("class")), entry["recall_interval"]
         curves = ranking_curves(subject.classes, c)
         facts[name] = entry | {"roc_auc": None if curves is None else curves["auc"]}
-        recall, precision, auc = (
-            np.nan if facts[name][key] is None else facts[name][key]
-            for key in ("recall", "precision", "roc_auc")
-        )
+        shares = [facts[name][key] for key in ("recall", "precision", "roc_auc")]
+        recall, precision, auc = (np.nan if share is None else share for share in shares)
         span = f"{percent(low, 0)} to {percent(high, 0)}" if entry["rows"] else UNKNOWN
         values = [[percent(recall), html.tag("small", span)], percent(precision), number(auc)]
         rows.append([short(name, 40), _amount(entry["rows"]), *values])
@@ -312,23 +304,27 @@ def _by_class(subject: Subject) -> html.Markup:
 def rankings(subject: Subject) -> html.Section | None:
     """Return the section of ROC, precision-recall and calibration curves."""
     predictions = subject.classes
-    if predictions.ranking is None:
-        return None
     drawn = [*_ranking_pictures(predictions), *_probability_pictures(subject)]
+    if not drawn:
+        return None
     words = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
         "that are calibrated agree with observed frequencies."
     )
     body = [html.pictures(*drawn)]
-    return (
-        html.Section("scores", "Scores and probabilities", "Scores", words, body) if drawn else None
-    )
+    return html.Section("scores", "Scores and probabilities", "Scores", words, body)
 
 
 def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
     """Return a chart of two shares."""
     ends = (-0.02, 1.02)
     return Chart(f"{title}: {y} against {x}", x, y, marks, x_limits=ends, y_limits=ends)
+
+
+def _measured(x: Any, y: Any, ends: FloatArray, colour: Colour, label: str = "") -> list[Mark]:
+    """Return measured points with their intervals, joined by a line."""
+    points = Points(x, y, colour=colour, size=8.0)
+    return [Whiskers(x, ends, colour=colour), Line(x, y, label, colour), points]
 
 
 def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
@@ -346,10 +342,7 @@ def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
         f"Precision-recall curves, {each}.",
     ]
     if two:
-        one, label = (
-            curves[predictions.positive],
-            quoted(predictions.classes[predictions.positive], 30),
-        )
+        one, label = curves[predictions.positive], predictions.name(predictions.positive, 30)
         precision.append(Rule(None, one["share"]))
         captions = [
             f"ROC curve for {label}, area {area}; the dashed line is guessing.",
@@ -366,12 +359,9 @@ def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
 def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
     """Return the curve of every class, or thin ones with their mean where there are many."""
     if len(curves) <= CURVES:
-        names = [
-            short(predictions.classes[c], 24) if len(predictions.classes) > 2 else ""
-            for c in curves
-        ]
-        lines = zip(curves.items(), names, strict=True)
-        return [Line(*_thin(*made[key]), name, c) for (c, made), name in lines]
+        several = len(predictions.classes) > 2
+        names = {c: short(predictions.classes[c], 24) if several else "" for c in curves}
+        return [Line(*_thin(*made[key]), names[c], c) for c, made in curves.items()]
     grid = np.linspace(0, 1, 101)
     mean = np.mean([np.interp(grid, *made[key]) for made in curves.values()], axis=0)
     thin = [
@@ -402,10 +392,8 @@ def _probability_pictures(subject: Subject) -> list[html.Markup]:
         across, by = f"probability of {quoted(predictions.classes[c], 20)}", "by true class"
         colours, names = [c, 1 - c], [short(predictions.classes[k], 24) for k in (c, 1 - c)]
     else:
-        p, hit = (
-            predictions.probability.max(axis=1),
-            predictions.probability.argmax(axis=1) == predictions.labels,
-        )
+        p = predictions.probability.max(axis=1)
+        hit = predictions.probability.argmax(axis=1) == predictions.labels
         across, by = "probability of the predicted class", "right and wrong"
         colours, names = ["main", "wrong"], ["right", "wrong"]
     mean, share, sizes = calibration_bins(p, hit)
@@ -420,12 +408,7 @@ def _probability_pictures(subject: Subject) -> list[html.Markup]:
         )
     pairs = zip(share, sizes, strict=True)
     ends = np.transpose([proportion_interval(np.arange(n) < round(s * n))[1:] for s, n in pairs])
-    marks = [
-        Line([0, 1], [0, 1], **GUIDE),
-        Whiskers(mean, ends, colour=colours[0]),
-        Line(mean, share, colour=colours[0]),
-        Points(mean, share, colour=colours[0], size=8.0),
-    ]
+    marks = [Line([0, 1], [0, 1], **GUIDE), *_measured(mean, share, ends, colours[0])]
     caption = (
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
         f"dashed line probabilities equal frequencies; the mean gap is {percent(error)}."
@@ -499,11 +482,8 @@ def thresholds(predictions: ClassPredictions) -> Thresholds | None:
     score, truth = p[:, predictions.positive], predictions.labels == predictions.positive
     low, high = (0.0, 1.0) if predictions.probability is not None else (score.min(), score.max())
     grid = np.linspace(low, high, POINTS)
-    weight, decided = (
-        row_shares(len(truth), predictions.weight),
-        predictions.decided == predictions.positive,
-    )
-    predicted = np.vstack([score > grid[:, None], decided])
+    weight = row_shares(len(truth), predictions.weight)
+    predicted = np.vstack([score > grid[:, None], predictions.predicted == predictions.positive])
     alarms, misses = (predicted & ~truth) @ weight, (~predicted & truth) @ weight
     default = float(alarms[-1]), float(misses[-1])
     return Thresholds(grid, alarms[:-1], misses[:-1], default, float(truth @ weight))
@@ -551,10 +531,8 @@ def costs(subject: Subject) -> html.Section | None:
         "of the table with your cost of a miss; it has the best threshold. Thresholds were "
         "chosen on the rows that costs are measured on, so these are slightly too good."
     )
-    drawn = html.pictures(
-        html.figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis)
-    )
-    body = [drawn, html.table(caption, head, rows)]
+    drawn = html.figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis)
+    body = [html.pictures(*drawn), html.table(caption, head, rows)]
     return html.Section("costs", "What a threshold costs", "Costs", words, body)
 
 
@@ -598,16 +576,13 @@ def errors(subject: Subject) -> html.Section:
         axes: dict[str, Any] = {"x_limits": ends, "y_limits": ends}
         drawn.append(html.figure(Chart(title, "true", "predicted", marks, **axes), f"{title}."))
         if k == 1:
-            drawn += [
-                _residuals(y, f),
-                error_histogram(predictions.Y[:, 0] - predictions.predicted[:, 0]),
-            ]
+            residuals = predictions.Y[:, 0] - predictions.predicted[:, 0]
+            drawn += [_residuals(y, f), error_histogram(residuals)]
     words = "Points on the dashed line are predicted exactly."
     words += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
     words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
-    return html.Section(
-        "errors", "Where it is right and wrong", "Errors", words, [html.pictures(*drawn)]
-    )
+    body = [html.pictures(*drawn)]
+    return html.Section("errors", "Where it is right and wrong", "Errors", words, body)
 
 
 def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
@@ -620,9 +595,8 @@ def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
         marks.append(Line(x, middle, "median of an eighth of the rows", "text", width=2.6))
     title = "Errors against predicted values"
     chart = Chart(title, "predicted", "true minus predicted", marks)
-    return html.figure(
-        chart, "Errors against predictions: a bend would be something still to learn."
-    )
+    caption = "Errors against predictions: a bend would be something still to learn."
+    return html.figure(chart, caption)
 
 
 def error_histogram(error: FloatArray) -> html.Markup:
@@ -669,8 +643,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | Non
         if j < OUTPUTS:
             x, y = [f[0] for f in covered], [f[1].value for f in covered]
             ends = np.transpose([(f[1].low, f[1].high) for f in covered])
-            marks += [Whiskers(x, ends, colour=colour), Line(x, y, name, colour)]
-            marks.append(Points(x, y, colour=colour, size=8.0))
+            marks += _measured(x, y, ends, colour, name)
     axes: dict[str, Any] = {
         "x_limits": (0.45, 1.02),
         "y_limits": (0.3, 1.02),

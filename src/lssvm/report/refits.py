@@ -38,6 +38,7 @@ from lssvm.report.measures import (
     ClassPredictions,
     Intervals,
     NumberPredictions,
+    Predictions,
     join_predictions,
     mean_and_error,
     model_intervals,
@@ -85,7 +86,7 @@ class Subject:
     model: Estimator
     train: SampledRows
     test: SampledRows | None
-    predictions: ClassPredictions | NumberPredictions
+    predictions: Predictions
     checked: SampledRows
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -222,9 +223,7 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
         return copy.fit(rows.features(estimator), rows.y, **options)
 
 
-def out_of_fold(
-    estimator: Estimator, rows: SampledRows
-) -> tuple[ClassPredictions | NumberPredictions, SampledRows]:
+def out_of_fold(estimator: Estimator, rows: SampledRows) -> tuple[Predictions, SampledRows]:
     """Predict each of some rows by a copy that was fitted without it.
 
     Parameters
@@ -304,9 +303,7 @@ def read_subject(estimator: Estimator, train: Any, test: Any, pos_label: Any = N
     return Subject(estimator, model, rows, None, predictions, checked)
 
 
-def _positive(
-    predictions: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
-) -> ClassPredictions | NumberPredictions:
+def _positive(predictions: Predictions, rows: SampledRows, pos_label: Any) -> Predictions:
     """Return predictions with their positive class."""
     if isinstance(predictions, ClassPredictions):
         return replace(predictions, positive=positive_class(predictions.classes, rows.y, pos_label))

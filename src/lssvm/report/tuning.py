@@ -70,9 +70,8 @@ def search_figure(results: dict[str, Any]) -> html.Markup | None:
         marks = [Line(C[order], values[order]), Star(C[best], values[best], "chosen", "text")]
         title = f"Leave-one-out {what} against C"
         chart = Chart(title, "C", what, marks, x_log=True)
-        return html.figure(
-            chart, f"{title}. Chosen: C = {number(C[best])}.", height=270, alone=True
-        )
+        caption = f"{title}. Chosen: C = {number(C[best])}."
+        return html.figure(chart, caption, height=270, alone=True)
     display = TuningSurfaceDisplay(results)
     if not display.tuned:
         return None
@@ -135,12 +134,10 @@ def _sizes(subject: Subject) -> html.Markup | None:
 
 def configurations(subject: Subject) -> html.Section | None:
     """Return the section of the configurations of a model for tables; None for other models."""
-    record, tried = (
-        table_record(subject.model),
-        fitted_attributes(subject.model).get("configurations_"),
-    )
-    if tried is None or record is None:
+    record = table_record(subject.model)
+    if record is None:
         return None
+    tried = fitted_attributes(subject.model)["configurations_"]
     keys = ("kernel", "scaling", "rounds", "error", "weight", "seconds", "stage", "warped")
     lines = sorted(zip(*(tried[key] for key in keys), strict=True), key=lambda line: -line[4])
     subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
@@ -199,11 +196,8 @@ def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) 
     for size in sizes[::-1]:
         if not ticks or np.log(ticks[-1][0] / size) > 0.13 * span:
             ticks.append((float(size), f"{size:,}"))
-    marks = [
-        Band(sizes, curve.ends),
-        Line(sizes, curve.error),
-        Points(sizes, curve.error, size=6.0),
-    ]
+    points = Points(sizes, curve.error, size=6.0)
+    marks = [Band(sizes, curve.ends), Line(sizes, curve.error), points]
     title = f"{what} against {across}"
     chart = Chart(title, across, what, marks, x_log=True, x_ticks=ticks)
     return html.figure(chart, caption, height=270, alone=True)
@@ -285,10 +279,8 @@ STEPS = 14
 
 def sizes(subject: Subject) -> html.Section | None:
     """Return the section of the size; None where errors of smaller models are not known."""
-    if fitted_attributes(subject.model).get("paths_"):
-        made = _greedy(subject)
-    else:
-        made = _reduced(subject)
+    greedy = fitted_attributes(subject.model).get("paths_")
+    made = _greedy(subject) if greedy else _reduced(subject)
     return None if made is None else html.Section("size", "How small it can get", "Size", *made)
 
 
