@@ -101,10 +101,10 @@ def gather(inspected: Inspection, options: Compare) -> tuple[Prepared, Prepared]
 
 def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str, Any]]:
     """Return name, note and estimator of each model."""
-    which = 0 if classes else 1
-    fixed, dual, table = (estimators_of(kind)[which] for kind in ("fixed-size", "dual", "table"))
-    ridge = (RidgeClassifierCV, RidgeCV)[which]
-    boosting = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)[which]
+    task = 0 if classes else 1
+    fixed, dual, table = (estimators_of(kind)[task] for kind in ("fixed-size", "dual", "table"))
+    ridge = (RidgeClassifierCV, RidgeCV)[task]
+    boosting = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)[task]
     size = min(2 * n // 3, 300)  # as many rows as a fold of three leaves
     widths = [0.1 / d, 1.0 / d, 10.0 / d]
     machine, prefix = SVC(), ""

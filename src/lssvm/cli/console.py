@@ -236,22 +236,22 @@ class FitProgress:
             return f"best error {percent(1.0 + loss)}"
         return f"best RMSE {shown(math.sqrt(max(loss, 0.0)))}"
 
-    def _show(self, done: int | None, planned: int | None, what: str, best: str = "") -> None:
+    def _show(self, done: int | None, planned: int | None, stage: str, best: str = "") -> None:
         if self._bar is not None:
-            fields: dict[str, Any] = {"note": what}
+            fields: dict[str, Any] = {"note": stage}
             if done is not None:
-                fields = {"description": what, "completed": done, "total": planned, "best": best}
+                fields = {"description": stage, "completed": done, "total": planned, "best": best}
             self._bar.update(self._bar.task_ids[0], **{"note": "", **fields})
             return
         now = time.monotonic()
         if now - self._last >= _LINE_EVERY:
             self._last = now
-            if ", " in what:  # with the progress in it
-                self.output.note(f"{what}")
+            if ", " in stage:  # with the progress in it
+                self.output.note(f"{stage}")
                 return
             of = f" {done} of at most {planned} evaluations" if done else ""
             tail = f", {best}" if best else ""
-            self.output.note(f"{what}{of}{tail}, {now - self._start:.0f} s")
+            self.output.note(f"{stage}{of}{tail}, {now - self._start:.0f} s")
 
     def _interrupt(self, *_: Any) -> None:
         again, self.stopped = self.stopped, True

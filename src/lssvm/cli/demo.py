@@ -81,12 +81,12 @@ def demo(options: Demo) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise InvalidInputError(f"{folder} cannot be made a folder: {reason}.") from error
-    for name, what in DEMO.items():
+    for name, subject in DEMO.items():
         endings = ".csv", ".lssvm", ".html", "-predictions.csv"
         files = [os.path.join(folder, f"{name}{ending}") for ending in endings]
         data, model, report, predictions = files
         write_dataset(name, data)
-        output.line(f"# {name}: {what}")
+        output.line(f"# {name}: {subject}")
         output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
         general: dict[str, Any] = {k: vars(options)[k] for k in ("json", "quiet", "seed")}
         written: dict[str, Any] = {"data": data, "out": model, "report": report}

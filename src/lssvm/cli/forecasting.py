@@ -54,8 +54,8 @@ def forecast(options: Forecast) -> None:
     if dates is None and len(table.dates) == 1:
         dates = next(iter(table.dates))
     y, times = read_series(table, column, dates)
-    kept = slice(-(options.last or 0), None)
-    y, times, calendar = y[kept], None if times is None else times[kept], None
+    last_values = slice(-(options.last or 0), None)
+    y, times, calendar = y[last_values], None if times is None else times[last_values], None
     if times is not None:
         try:
             calendar = Calendar.of(times, column)

@@ -166,16 +166,16 @@ class Loaded:
     model: Estimator
     card: dict[str, Any]
 
-    def target(self, given: str | None) -> str:
+    def target(self, target: str | None) -> str:
         """Return the column of the target: the one given, else that of the training."""
-        name = given or self.card.get("target")
+        name = target or self.card.get("target")
         if not isinstance(name, str):
             raise ModelFileError("The model file does not name its target: give --target.")
         return name
 
-    def reading(self, given: Reading) -> Reading:
+    def reading(self, reading: Reading) -> Reading:
         """Return how files are read: what meant a missing value in training means one again."""
-        return replace(given, missing=[*given.missing, *self.card.get("missing", ())])
+        return replace(reading, missing=[*reading.missing, *self.card.get("missing", ())])
 
     def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
         """Return the rows that the model was trained on and those that were held out.
@@ -276,12 +276,12 @@ def estimators_of(kind: str) -> tuple[Any, Any]:
 def takes(kind: str, option: str) -> bool:
     """Return whether a kind of model has an option: as a parameter, or of its preparation."""
     known = {name for each in estimators_of(kind) for name in inspect.signature(each).parameters}
-    own = {
+    extra = {
         "fixed-size": {"support"},
         "greedy": {"support", "ordered"},
         "dual": {"device", "ordered"},
     }
-    known |= own.get(kind, set())
+    known |= extra.get(kind, set())
     return _PARAMETERS.get(option, option) in known and (kind, option) != ("table", "prototypes")
 
 
@@ -300,11 +300,11 @@ def model_kind(options: Any) -> str:
     InvalidInputError
         Where an option was given that this kind does not have.
     """
-    given, kind = given_options(options), options.kind
+    chosen, kind = given_options(options), options.kind
     if kind == "auto":
-        others = [name for name in given if name == "kernel" or not takes("table", name)]
+        others = [name for name in chosen if name == "kernel" or not takes("table", name)]
         kind = "fixed-size" if others else "table"
-    for name in given:
+    for name in chosen:
         if not takes(kind, name):
             have = [each for each in KINDS if takes(each, name)]
             raise InvalidInputError(
@@ -342,39 +342,39 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
         Whether it is a classifier.
     kind : {"fixed-size", "table", "dual", "greedy"}, default="fixed-size"
     """
-    given = given_options(options)
+    settings = given_options(options)
     for name in ("loss",) if classes else ("class_weight", "multiclass"):
-        if name in given:
+        if name in settings:
             task = "a regression" if classes else "a classification"
             option = name.replace("_", "-")
             raise InvalidInputError(f"--{option} is for {task}, which this is not: omit it.")
     for name, choices in _WORDS.get(kind, {}).items():
-        if name in given and given[name] not in choices:
+        if name in settings and settings[name] not in choices:
             raise InvalidInputError(
-                f"--{name} {given[name]} is not known: give one of {', '.join(choices)}."
+                f"--{name} {settings[name]} is not known: give one of {', '.join(choices)}."
             )
-    given = {
+    settings = {
         name: _READERS.get(name, str)(value) if isinstance(value, str) else value
-        for name, value in given.items()
+        for name, value in settings.items()
     }
-    orders, device = read_orders(given.pop("ordered", ())), given.pop("device", None)
-    support = given.pop("support", None)
+    orders, device = read_orders(settings.pop("ordered", ())), settings.pop("device", None)
+    support = settings.pop("support", None)
     if kind == "table":
-        given |= {"ordered": orders or None}
-    elif given.get("intercept") == "penalised" and kind != "fixed-size":
+        settings |= {"ordered": orders or None}
+    elif settings.get("intercept") == "penalised" and kind != "fixed-size":
         raise InvalidInputError(
             f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
             "--model fixed-size, or --intercept free or none."
         )
     elif kind == "dual":
-        given = {"C": "cv", "gamma": "cv", **given}
+        settings = {"C": "cv", "gamma": "cv", **settings}
     elif kind == "greedy":
-        given = {"C": "cv", "max_support": support, **given}
+        settings = {"C": "cv", "max_support": support, **settings}
     elif support is not None:
-        given["reduction"] = sized("reduction", given.get("reduction", "spfs"), support)
-    if given.pop("tuning", "joint") == "separate":
-        given["search"] = replace(make_search(given.get("search", "path")), per_output=True)
-    parameters = {_PARAMETERS.get(name, name): value for name, value in given.items()}
+        settings["reduction"] = sized("reduction", settings.get("reduction", "spfs"), support)
+    if settings.pop("tuning", "joint") == "separate":
+        settings["search"] = replace(make_search(settings.get("search", "path")), per_output=True)
+    parameters = {_PARAMETERS.get(name, name): value for name, value in settings.items()}
     made = estimators_of(kind)[0 if classes else 1]
     model = made(random_state=options.seed, **parameters)
     if kind in ("dual", "greedy"):  # models of rows in memory, behind what makes numbers of a table
@@ -389,7 +389,7 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
     return model
 
 
-def read_orders(given: Any) -> dict[str, list[str]]:
+def read_orders(texts: Any) -> dict[str, list[str]]:
     """Return the levels of ordered categories.
 
     Examples
@@ -399,7 +399,7 @@ def read_orders(given: Any) -> dict[str, list[str]]:
     {'size': ['S', 'M', 'L']}
     """
     orders = {}
-    for text in given:
+    for text in texts:
         name, sign, levels = text.partition("=")
         order = [level.strip() for level in levels.split(",")]
         if not (name and sign and all(order) and len(order) > 1):
@@ -426,9 +426,9 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
     except ValueError:
         number = -1
     if not 0 < number < float("inf"):
-        what = "whole number" if kind is int else "number"
+        noun = "whole number" if kind is int else "number"
         raise InvalidInputError(
-            f"--{name} {value} is not usable: give {', '.join(words)} or a positive {what}."
+            f"--{name} {value} is not usable: give {', '.join(words)} or a positive {noun}."
         )
     return number
 

@@ -61,11 +61,11 @@ def predict(options: Predict) -> None:
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
     with open_input(options.data, stored.reading(options), output.note) as table:
-        scanned, kept = model_scan(model, table, None), _Kept(table, options.keep)
+        scanned, columns = model_scan(model, table, None), _Kept(table, options.keep)
         check = RowCheck(model) if options.check else None
         with table_writer(out, escape=options.escape) as write:
             for block, X in model_blocks(model, scanned):
-                write(kept.take(len(block)) | predicted(model, X, options.proba, interval))
+                write(columns.take(len(block)) | predicted(model, X, options.proba, interval))
                 rows += len(block)
                 if check is not None:
                     check.add(block)
@@ -416,17 +416,17 @@ class RowCheck:
         """Return the results in words, a line each."""
         lines = []
         for name, levels in self.unseen.items():
-            some = ", ".join(repr(level) for level, _ in levels.most_common(_SHOWN))
+            examples = ", ".join(repr(level) for level, _ in levels.most_common(_SHOWN))
             more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
             lines.append(
                 f"column {name!r} has categories that training has not seen, in "
-                f"{levels.total():,} rows: {some}{more}"
+                f"{levels.total():,} rows: {examples}{more}"
             )
         for name, mean in self.shifted.items():
-            way = "above" if mean > 0 else "below"
+            side = "above" if mean > 0 else "below"
             lines.append(
                 f"column {name!r} is shifted: its mean is {abs(mean):.1f} standard deviations "
-                f"{way} that of training"
+                f"{side} that of training"
             )
         if self.far:
             lines.append(
@@ -447,11 +447,11 @@ def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
 
 def _limit(kernel: Kernel, Z: Any) -> float:
     """Return how far a row may be from the rows Z: twice as far as they are from each other."""
-    some = Z[:: max(1, len(Z) // _SOME)]
-    alone = _spread(kernel, some, some, itself=True) if len(some) > 1 else np.zeros(1)
-    alone = alone[np.isfinite(alone)]
+    sample = Z[:: max(1, len(Z) // _SOME)]
+    nearest = _spread(kernel, sample, sample, itself=True) if len(sample) > 1 else np.zeros(1)
+    nearest = nearest[np.isfinite(nearest)]
     power = 2.0 if isinstance(kernel, RBF) else 1.0  # of the distance in the exponent
-    return float(_FAR**power * alone.max()) if len(alone) else np.inf
+    return float(_FAR**power * nearest.max()) if len(nearest) else np.inf
 
 
 def nearest_of(model: Estimator) -> Callable[[Any], Any] | None:

@@ -62,14 +62,14 @@ class Table:
         """The columns."""
         return list(self.kinds)
 
-    def need(self, names: Sequence[str], what: str) -> None:
+    def need(self, names: Sequence[str], purpose: str) -> None:
         """Raise where one of some columns is not there."""
         for name in names:
             if name not in self.kinds:
                 near = difflib.get_close_matches(name, self.names, 1)
                 similar = f" Did you mean {near[0]!r}?" if near else ""
                 raise InvalidInputError(
-                    f"{self.path} has no column {name!r}{what}.{similar} "
+                    f"{self.path} has no column {name!r}{purpose}.{similar} "
                     f"It has {short_list(self.names)}."
                 )
 
@@ -518,15 +518,15 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
         text = f"No row of {table.path} has a target: the column {target!r} is empty."
         raise InvalidInputError(text) from error
     dropped |= facts.check()
-    kept = tuple(name for name in features if name not in dropped)
-    if not kept:
+    used = tuple(name for name in features if name not in dropped)
+    if not used:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
         raise InvalidInputError(f"No column is left to learn from: {reasons}.")
     task, reason = _task(columns.task, facts)
     _check_labels(target, facts, task)
     labels = facts.labels if task == "classification" else None
     types, without = {target: facts.type(task)}, len(table.known(target)) - facts.rows
-    chosen = (table, target, weight, kept, dropped)
+    chosen = (table, target, weight, used, dropped)
     return Inspection(*chosen, facts.rows, task, reason, labels, types, without)
 
 

@@ -246,8 +246,8 @@ def _inspect(table: Table, options: Train) -> tuple[Inspection, str]:
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
-    kept = replace(options, drop=[*options.drop, *parted])
-    inspected = inspect_table(table, kept)
+    reduced = replace(options, drop=[*options.drop, *parted])
+    inspected = inspect_table(table, reduced)
     if options.kind != "auto" or kind != "table":
         return inspected, kind
     reason = too_large(inspected, options.memory, options.group is not None)
@@ -280,8 +280,8 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
     if streamed and grouped:
         return f"more than {table_fit.MANY:,} rows, too many for groups"
     chosen = 8 * _COPIES * d * (table_fit.SAMPLE if streamed else n)
-    kept = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
-    if max(chosen, kept) > as_bytes(memory):
+    stored = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
+    if max(chosen, stored) > as_bytes(memory):
         return f"the table model of {n:,} rows would need more memory than the budget"
     return ""
 
@@ -298,10 +298,10 @@ def find_leaks(fitted: Fitted) -> dict[str, float]:
 
 
 def _warn_of_leaks(output: Output, suspected: Mapping[str, float], classes: bool) -> None:
-    what = "of the rows correctly" if classes else "of the variance of the target"
+    predicted = "of the rows correctly" if classes else "of the variance of the target"
     for name, share in suspected.items():
         output.note(
-            f"warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
+            f"warning: column {name!r} alone predicts {percent(share)} {predicted}. It may be a "
             f"leak: check that it is known before the target, or train with --drop {name}"
         )
 

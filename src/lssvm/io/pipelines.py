@@ -121,17 +121,17 @@ def _write_columns(name: str, part: Any, columns: Any) -> StoredTransformer:
     one = isinstance(columns, str | int)
     if isinstance(columns, slice):
         values = [columns.start, columns.stop, columns.step]
-        given: dict[str, Any] = {"slice": values}
+        spec: dict[str, Any] = {"slice": values}
     else:
         array = np.asarray([columns] if one else columns)
         values = (np.flatnonzero(array) if array.dtype.kind == "b" else array).tolist()
-        given = {"one": values[0]} if one else {"list": values}
-    if not all(isinstance(v, str | int) or (v is None and "slice" in given) for v in values):
+        spec = {"one": values[0]} if one else {"list": values}
+    if not all(isinstance(v, str | int) or (v is None and "slice" in spec) for v in values):
         raise InvalidInputError(
             f"The columns of the step {name!r} cannot be stored in a model file: give names or "
             "positions."
         )
-    return replace(stored, columns=given)
+    return replace(stored, columns=spec)
 
 
 def _seen(name: str, part: Any) -> dict[str, Any]:
@@ -229,13 +229,13 @@ def _read(stored: StoredTransformer) -> Any:
         need(stored.parts, "a pipeline has no steps")
         return _joined(stored.parts)
     kind = _CLASSES[stored.kind]
-    given = _given(stored, kind)
+    parameters = _given(stored, kind)
     if kind is TablePreparation:
-        return _read_preparation(stored.fitted, given)
+        return _read_preparation(stored.fitted, parameters)
     n, names = _columns_of(stored)
     if kind is ColumnTransformer:
-        return _read_column_transformer(stored, given, n, names)
-    part = kind(**given)
+        return _read_column_transformer(stored, parameters, n, names)
+    part = kind(**parameters)
     fill = _fill_encoder if kind in _ENCODERS else _fill_scaler
     (_fill_imputer if kind is SimpleImputer else fill)(part, stored.fitted, n)
     part.n_features_in_ = n
@@ -245,16 +245,16 @@ def _read(stored: StoredTransformer) -> Any:
 
 
 def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
-    given = dict(stored.parameters)
+    parameters = dict(stored.parameters)
     known_names = set(inspect.signature(kind).parameters)
-    need(set(given) <= known_names, f"{stored.kind} has other parameters")
-    check_parameters(given)
-    for key, value in given.items():
+    need(set(parameters) <= known_names, f"{stored.kind} has other parameters")
+    check_parameters(parameters)
+    for key, value in parameters.items():
         if isinstance(value, dict) and set(value) == {"dtype"}:
             sort = np.dtype(str(value["dtype"]))
             need(sort.kind in "fiu", "a transformer has an odd type")
-            given[key] = sort.type
-    return given
+            parameters[key] = sort.type
+    return parameters
 
 
 def _columns_of(stored: StoredTransformer) -> tuple[int, Any]:
@@ -276,8 +276,8 @@ def _fill_scaler(part: Any, fitted: dict[str, Any], n: int) -> None:
             wide = key == "references_" or value.shape[-1:] == (n,)
             need(good and wide, f"{key} of {kind} does not fit")
         else:
-            free = key in ("mean_", "var_", "scale_") and value is None
-            need(free or isinstance(value, (int, float)), f"{key} of {kind} is missing")
+            optional = key in ("mean_", "var_", "scale_") and value is None
+            need(optional or isinstance(value, (int, float)), f"{key} of {kind} is missing")
         setattr(part, key, value)
 
 
@@ -319,26 +319,26 @@ def _fill_encoder(part: Any, fitted: dict[str, Any], n: int) -> None:
     part.categories_ = levels
 
 
-def _read_preparation(fitted: dict[str, Any], given: dict[str, Any]) -> TablePreparation:
+def _read_preparation(fitted: dict[str, Any], parameters: dict[str, Any]) -> TablePreparation:
     prepared, texts = fitted.get("prepared"), fitted.get("texts")
     need(isinstance(prepared, PreparedTable) and isinstance(texts, bool), "no preparation")
     assert isinstance(prepared, PreparedTable)
     need(prepared.named or not texts, "columns without names have names")
-    return TablePreparation.of(prepared, texts=bool(texts), **given)
+    return TablePreparation.of(prepared, texts=bool(texts), **parameters)
 
 
 def _read_column_transformer(
-    stored: StoredTransformer, given: dict[str, Any], n: int, names: Any
+    stored: StoredTransformer, parameters: dict[str, Any], n: int, names: Any
 ) -> ColumnTransformer:
     """Return the transformer, fitted to zeros with nothing in it, then with its fitted parts."""
     inner = [(part.name, read_transformer(part), _read_columns(part)) for part in stored.parts]
-    rest = given.get("remainder", "drop")
-    own = [one for one in inner if one[0] != "remainder"]
-    last = [one for one in inner if one[0] == "remainder"]
-    given["remainder"] = rest if isinstance(rest, str) else "passthrough"
+    rest = parameters.get("remainder", "drop")
+    named = [one for one in inner if one[0] != "remainder"]
+    remainder = [one for one in inner if one[0] == "remainder"]
+    parameters["remainder"] = rest if isinstance(rest, str) else "passthrough"
     part = ColumnTransformer(
-        [(name, "drop" if one == "drop" else "passthrough", cols) for name, one, cols in own],
-        **given,
+        [(name, "drop" if one == "drop" else "passthrough", cols) for name, one, cols in named],
+        **parameters,
     )
     rows: Any = np.zeros((2, n))
     if names is not None:
@@ -346,9 +346,9 @@ def _read_column_transformer(
         pd = library("pandas", needed, "pandas")
         rows = pd.DataFrame(rows, columns=list(names))
     part.fit(rows)
-    part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]
-    if last and not isinstance(rest, str):
-        part.remainder = _unfitted(last[0][1])
+    part.transformers = [(name, _unfitted(one), cols) for name, one, cols in named]
+    if remainder and not isinstance(rest, str):
+        part.remainder = _unfitted(remainder[0][1])
     transformers = []
     places = {name: one for name, one, _ in inner}
     for name, now, columns in part.transformers_:
@@ -374,10 +374,10 @@ def _unfitted(part: Any) -> Any:
 
 
 def _read_columns(part: StoredTransformer) -> Any:
-    given = part.columns or {}
-    if set(given) == {"slice"} and len(given["slice"]) == 3:
-        return slice(*given["slice"])
-    values: Sequence[Any] = [given["one"]] if "one" in given else given.get("list", ())
+    spec = part.columns or {}
+    if set(spec) == {"slice"} and len(spec["slice"]) == 3:
+        return slice(*spec["slice"])
+    values: Sequence[Any] = [spec["one"]] if "one" in spec else spec.get("list", ())
     good = all(isinstance(value, (str, int)) for value in values)
-    need(good and len(given) == 1, "the columns of a part are missing")
-    return given["one"] if "one" in given else list(values)
+    need(good and len(spec) == 1, "the columns of a part are missing")
+    return spec["one"] if "one" in spec else list(values)

@@ -404,18 +404,18 @@ class _Decoder:
         return self._once(stored, make)
 
     def _record(self, stored: dict[str, Any]) -> Any:
-        name, given = stored["record"], stored.get("fields")
+        name, stored_fields = stored["record"], stored.get("fields")
         record = self._schema.get(name) if isinstance(name, str) else None
-        if record is None or not isinstance(given, dict):
+        if record is None or not isinstance(stored_fields, dict):
             raise ModelFileError(f"The file holds a record of an unknown name, {printable(name)}.")
-        if not set(given) <= set(record.fields):  # fields that came later have defaults
+        if not set(stored_fields) <= set(record.fields):  # fields that came later have defaults
             raise ModelFileError(f"The file holds a {name} with fields that it does not have.")
         if hasattr(record.type, "__post_init__") or record.cost is not None:
-            return self._once(stored, lambda: self._make(record, given))
-        return self._make(record, given)
+            return self._once(stored, lambda: self._make(record, stored_fields))
+        return self._make(record, stored_fields)
 
-    def _make(self, record: Record, given: dict[str, Any]) -> Any:
-        values = {name: self.decode(value) for name, value in given.items()}
+    def _make(self, record: Record, stored_fields: dict[str, Any]) -> Any:
+        values = {name: self.decode(value) for name, value in stored_fields.items()}
         record.check(values)
         if hasattr(record.type, "__post_init__"):  # which may copy
             self._take(sum(a.nbytes for a in values.values() if isinstance(a, np.ndarray)))

@@ -254,8 +254,8 @@ def input_types(model: Any, X: Any, dtype: Any) -> list[tuple[str, Any]]:
 
 def convert(part: Any, whole: Any, X: Any, dtype: Any, **options: Any) -> Any:
     """Convert a part of a model by skl2onnx, and say what to do where that gives up."""
-    skl2onnx, own = need_skl2onnx(), {SimpleImputer: convert_imputer}
-    options |= {"target_opset": dict(OPSETS), "custom_conversion_functions": own}
+    skl2onnx, converters = need_skl2onnx(), {SimpleImputer: convert_imputer}
+    options |= {"target_opset": dict(OPSETS), "custom_conversion_functions": converters}
     try:
         types = input_types(whole, X, dtype)
         return skl2onnx.convert_sklearn(part, initial_types=types, **options)
@@ -408,16 +408,16 @@ def to_onnx(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
             "most 2 GiB: reduce the model (reduction=, fewer prototypes), or use dtype='float32'."
         )
-    declared = []
+    outputs_info = []
     names = {value.name for value in inputs}
     for name, value in outputs.items():
         while name in names:
             name += "_"
         names.add(name)
-        declared.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
+        outputs_info.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
     helper = onnx.helper
-    title, given = type(last).__name__, [value.info() for value in inputs]
-    whole = helper.make_graph(graph.nodes, title, given, declared, graph.initializers)
+    title, inputs_info = type(last).__name__, [value.info() for value in inputs]
+    whole = helper.make_graph(graph.nodes, title, inputs_info, outputs_info, graph.initializers)
     versions = [helper.make_opsetid(*opset) for opset in OPSETS.items()]
     proto = helper.make_model(whole, opset_imports=versions, ir_version=_IR_VERSION)
     texts = any(value.kind == element_type(object) for value in inputs) and X is None
@@ -560,8 +560,8 @@ def _describe(proto: Any, model: object, more: dict[str, Any]) -> None:
         facts["feature_names"] = [str(name) for name in model.feature_names_in_]
     if hasattr(model, "classes_"):
         facts["classes"] = np.asarray(model.classes_).tolist()
-    kept = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
-    need_onnx().helper.set_model_props(proto, kept)
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
+    need_onnx().helper.set_model_props(proto, texts)
 
 
 _OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
@@ -650,8 +650,8 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     imputer, values = operator.raw_operator, operator.inputs
     double = all(isinstance(value.type, DoubleTensorType) for value in values)
     missing = imputer.missing_values
-    kept = len(imputer.statistics_) == operator.outputs[0].type.shape[1]
-    if not (double and kept and isinstance(missing, float) and np.isnan(missing)):
+    all_columns = len(imputer.statistics_) == operator.outputs[0].type.shape[1]
+    if not (double and all_columns and isinstance(missing, float) and np.isnan(missing)):
         convert_sklearn_imputer(scope, operator, container)
         return
     graph = ContainerGraph(scope, container)

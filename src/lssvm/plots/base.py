@@ -56,21 +56,21 @@ class Display:
     legend_: Any = None
 
     @classmethod
-    def fitted(cls, model: Estimator, **given: Any) -> Any:
+    def fitted(cls, model: Estimator, **data: Any) -> Any:
         """Return the fitted model, or raise where it, matplotlib or the data are missing.
 
         Parameters
         ----------
         model : estimator
             Fitted, or a pipeline that ends in a fitted one.
-        **given : object
+        **data : object
             The data that are needed, by their names; None is missing.
         """
         pyplot(f"{cls.__name__}.from_estimator")
-        missing = [name for name, value in given.items() if value is None]
+        missing = [name for name, value in data.items() if value is None]
         if missing:
             raise InvalidInputError(
-                f"{cls.__name__}.from_estimator needs {' and '.join(given)}, the data of the fit: "
+                f"{cls.__name__}.from_estimator needs {' and '.join(data)}, the data of the fit: "
                 f"{' and '.join(missing)} did not come."
             )
         return fitted_model(model)
@@ -310,12 +310,12 @@ def support_magnitudes(model: Estimator) -> FloatArray:
     return np.asarray(np.linalg.norm(coefficients, axis=1))
 
 
-def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
+def finite_vector(name: str, values: ArrayLike, needed: str) -> FloatArray:
     """Return numbers as a vector, or raise an error that names what is needed.
 
     Parameters
     ----------
-    what : str
+    name : str
         What they are, for the message.
     values : array-like of shape (n,)
     needed : str
@@ -330,7 +330,7 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
         raise InvalidInputError(
-            f"{what} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
+            f"{name} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
             f"that are not finite: give {needed}."
         )
     return vector

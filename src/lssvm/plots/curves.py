@@ -637,12 +637,12 @@ class ForecastDisplay(Display):
                     "How far to forecast? Give steps=, or X or y of the future."
                 )
             steps = len(known)  # type: ignore[arg-type]
-        given = {"history": history, "X_history": X_history}
+        past_of_series = {"history": history, "X_history": X_history}
         interval = None
         if coverage is None:
-            values = last.forecast(steps, X, **given)
+            values = last.forecast(steps, X, **past_of_series)
         else:
-            values, interval = last.forecast(steps, X, True, coverage, **given)
+            values, interval = last.forecast(steps, X, True, coverage, **past_of_series)
         if np.ndim(values) != 1:
             raise InvalidInputError(
                 f"The model was trained on {len(values)} series: give the history of the one that "

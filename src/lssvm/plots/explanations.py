@@ -512,8 +512,8 @@ class DependenceDisplay(ExplanationDisplay):
             ordered = [np.nan_to_num(ranks(self.raw_column(k)), nan=0.5) for k in range(p)]
             rows = np.argsort(ordered[self.column], kind="stable")
             steps = np.diff(one.values[rows, self.column])
-            moved = [np.diff(values[rows]) for values in ordered]
-            strength = np.array([_goes_with(steps, move) for move in moved])
+            moves = [np.diff(values[rows]) for values in ordered]
+            strength = np.array([_goes_with(steps, move) for move in moves])
         strength[self.column] = -1.0
         return int(np.argmax(strength))
 
@@ -525,15 +525,15 @@ def _levels(column: RawColumn) -> tuple[FloatArray, list[str]]:
     return codes.astype(np.float64), [*column.levels, *missing]
 
 
-def _goes_with(steps: FloatArray, moved: FloatArray) -> float:
+def _goes_with(steps: FloatArray, moves: FloatArray) -> float:
     """Return how much steps between neighbours go with those of another column.
 
     The sign of the effect may change along the column: ten neighbours at a time.
     """
-    size = float(np.sqrt((moved**2).sum()))
+    size = float(np.sqrt((moves**2).sum()))
     if size == 0:
         return 0.0
-    return float(np.abs(np.add.reduceat(steps * moved, np.arange(0, len(steps), 10))).sum()) / size
+    return float(np.abs(np.add.reduceat(steps * moves, np.arange(0, len(steps), 10))).sum()) / size
 
 
 class InteractionDisplay(ColumnsDisplay):

@@ -319,9 +319,9 @@ class BoundaryDisplay(Display):
         self.regions_, self.boundaries_ = [], []
         order = np.sort(self.scores, axis=2)
         for c in range(len(self.classes)):
-            own = self.scores[:, :, c]
+            scores = self.scores[:, :, c]
             # distance to the best of the other classes: positive where c is the prediction
-            lead = own - np.where(own == order[:, :, -1], order[:, :, -2], order[:, :, -1])
+            lead = scores - np.where(scores == order[:, :, -1], order[:, :, -2], order[:, :, -1])
             if not (lead > 0).any():
                 continue
             colours = [COLOURS[c % len(COLOURS)]]
@@ -690,7 +690,7 @@ class Grid:
         return cls(name, values.tolist(), values, False)
 
 
-def responses(estimator: Estimator, given: Any) -> tuple[FloatArray, str]:
+def responses(estimator: Estimator, X: Any) -> tuple[FloatArray, str]:
     """Return the predictions for rows, (n, q), and what they are.
 
     Returns
@@ -701,14 +701,14 @@ def responses(estimator: Estimator, given: Any) -> tuple[FloatArray, str]:
     """
     with nameless_rows():
         if not classifies(estimator):
-            values = np.asarray(estimator.predict(given), dtype=np.float64)
+            values = np.asarray(estimator.predict(X), dtype=np.float64)
             return values.reshape(len(values), -1), "value"
         slow = slow_to_calibrate(fitted_model(estimator))
         if has_method(estimator, "predict_proba") and not slow:
             with suppress(InvalidInputError):  # nothing to calibrate on
-                return np.asarray(estimator.predict_proba(given)), "probability"
+                return np.asarray(estimator.predict_proba(X)), "probability"
         assert has_method(estimator, "decision_function")
-        return class_scores(estimator.decision_function(given)), "score"
+        return class_scores(estimator.decision_function(X)), "score"
 
 
 def partial_dependence(
@@ -748,8 +748,8 @@ def partial_dependence(
         grid.name: np.repeat(np.array(grid.values, dtype=object)[at], m).tolist()
         for grid, at in zip(grids, places, strict=True)
     }
-    predicted, what = responses(estimator, every.replaced(values).given(estimator))
-    return predicted.reshape(*sizes, m, -1), what
+    predicted, kind = responses(estimator, every.replaced(values).inputs(estimator))
+    return predicted.reshape(*sizes, m, -1), kind
 
 
 class PartialDependenceDisplay(Display):
@@ -855,10 +855,10 @@ class PartialDependenceDisplay(Display):
         grid = Grid.of(rows.take(np.flatnonzero(known)), name, n_points)
         if grid is None:
             raise InvalidInputError(f"The column {name!r} has fewer than two values.")
-        some = rows.take(np.flatnonzero(known)).some(n_rows)
-        values, what = partial_dependence(whole, some, [grid])
+        sample = rows.take(np.flatnonzero(known)).subsample(n_rows)
+        values, kind = partial_dependence(whole, sample, [grid])
         classes = fitted_attributes(last).get("classes_")
-        response = "prediction" if classes is None else f"{what} of {classes[output]}"
+        response = "prediction" if classes is None else f"{kind} of {classes[output]}"
         drawn = values[..., output].T
         return cls(np.array(grid.values), drawn, name=name, response=response).plot(ax)
 

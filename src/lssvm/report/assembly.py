@@ -152,8 +152,8 @@ def write_forecast(
     following : NextValues, optional
         Values after the last one, which the page then begins with.
     """
-    given = (model, train, test, settings or {}, seconds, following)
-    subject, words, sections = forecast_sections(*given)
+    arguments = (model, train, test, settings or {}, seconds, following)
+    subject, words, sections = forecast_sections(*arguments)
     n, later = len(subject.past), len(subject.test)
     line = f"NARX · fitted to {n:,} values · tested on {later:,} others"
     html.write_page(path, title or "Forecasting a series", line, words, sections)
@@ -221,7 +221,7 @@ def _test_notes(subject: Subject) -> Iterator[str]:
             f"{same.sum():,} of the {len(same):,} test rows ({percent(share)}) are also among the "
             "training rows, target and all: the metrics may be much too good."
         )
-    unseen = {} if ready is None else ready.unseen(test.given(subject.estimator))
+    unseen = {} if ready is None else ready.unseen(test.inputs(subject.estimator))
     for name, levels in unseen.items():
         rows = sum(levels.values())
         have = "1 test row has" if rows == 1 else f"{rows:,} test rows have"

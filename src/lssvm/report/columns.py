@@ -99,20 +99,20 @@ def leaks(rows: SampledRows, classification: bool) -> dict[str, float]:
     for that: the tree has to be right for 98 % of the rows, and wrong for at most a tenth of those
     that the largest class gets wrong.
     """
-    some = rows.some(LEAK_ROWS)
+    sample = rows.subsample(LEAK_ROWS)
     if classification:
-        _, sizes = np.unique(some.y, return_counts=True)
-        limit = max(LEAK, 1.0 - 0.1 * (1.0 - sizes.max() / len(some)))
+        _, sizes = np.unique(sample.y, return_counts=True)
+        limit = max(LEAK, 1.0 - 0.1 * (1.0 - sizes.max() / len(sample)))
         tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=3, random_state=0)
-        target, usable = some.y, sizes.min() >= 3
+        target, usable = sample.y, sizes.min() >= 3
     else:
-        target, limit, usable = as_columns(some.y), LEAK, True
+        target, limit, usable = as_columns(sample.y), LEAK, True
         tree = DecisionTreeRegressor(max_leaf_nodes=256, min_samples_leaf=3, random_state=0)
-    if len(some) < FEW or not usable:
+    if len(sample) < FEW or not usable:
         return {}
     scores = {
         name: float(np.mean(cross_val_score(tree, as_numbers(values)[:, None], target, cv=3)))
-        for name, values in list(some.columns().items())[:LEAK_COLUMNS]
+        for name, values in list(sample.columns().items())[:LEAK_COLUMNS]
     }
     return {name: score for name, score in scores.items() if score >= limit}
 
@@ -134,9 +134,9 @@ def data(subject: Subject) -> html.Section | None:
         "suspected_ids": ids,
         "suspected_leaks": leaking,
     }
-    what = "rows rightly" if subject.classification else "variance of the target"
+    unit = "rows rightly" if subject.classification else "variance of the target"
     notes += [
-        f"The column {quoted(name)} alone predicts {percent(score)} of the {what}: make sure that "
+        f"The column {quoted(name)} alone predicts {percent(score)} of the {unit}: make sure that "
         "it is known before the target is, or drop it. Such a column is often a leak."
         for name, score in leaking.items()
     ]
@@ -164,8 +164,8 @@ def data(subject: Subject) -> html.Section | None:
         share = percent(missing[fact.name]) if fact.missing else ""
         strong = html.tag("strong", remark) if remark else ""
         lines.append([short(fact.name, 60), fact.kind, fact.values, share, strong])
-    kept = [j for j in range(5) if j < 3 or any(line[j] for line in lines[1:])]
-    head, *lines = [[line[j] for j in kept] for line in lines]
+    filled = [j for j in range(5) if j < 3 or any(line[j] for line in lines[1:])]
+    head, *lines = [[line[j] for j in filled] for line in lines]
     listed = html.table("Columns of the training rows.", head, lines, class_=None)
     if len(lines) > LONG:
         listed = html.more(f"The {len(facts):,} columns", listed)
@@ -253,36 +253,36 @@ def shuffle_importance(estimator: Estimator, rows: SampledRows) -> Importance:
     """
     model, d = fitted_model(estimator), len(rows.schema.names)
     most = WORK / (prediction_work(model, d) * min(d, COLUMNS))  # predictions of a column
-    some = rows.some(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
-    repeats = int(np.clip(min(PREDICTIONS, most) / len(some), *REPEATS))
-    tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, some)
+    sample = rows.subsample(int(np.clip(most / REPEATS[0], *ROWS)), seed=1)
+    repeats = int(np.clip(min(PREDICTIONS, most) / len(sample), *REPEATS))
+    tried = np.arange(d) if d <= COLUMNS else _strongest(estimator, sample)
     random = np.random.default_rng(0)
-    places = np.array([random.permutation(len(some)) for _ in range(repeats)])
-    together = int(np.clip(NUMBERS / (len(some) * d), 1, repeats))  # repetitions at a time
+    places = np.array([random.permutation(len(sample)) for _ in range(repeats)])
+    together = int(np.clip(NUMBERS / (len(sample) * d), 1, repeats))  # repetitions at a time
 
-    base, loss = model_losses(estimator, some)
-    rise = np.zeros((len(tried), len(some)))
+    base, loss = model_losses(estimator, sample)
+    rise = np.zeros((len(tried), len(sample)))
     for begin in range(0, repeats, together):
         part = places[begin : begin + together]
-        many = some.take(np.tile(np.arange(len(some)), len(part)))
+        repeated = sample.take(np.tile(np.arange(len(sample)), len(part)))
         for i, j in enumerate(tried):
-            lost, _ = model_losses(estimator, many.moved(rows.schema.names[j], part.ravel()))
+            lost, _ = model_losses(estimator, repeated.permuted(rows.schema.names[j], part.ravel()))
             rise[i] += (lost.reshape(len(part), -1) - base).sum(axis=0) / repeats
-    mean, error = np.array([mean_and_error(each, some.weight) for each in rise]).T
+    mean, error = np.array([mean_and_error(each, sample.weight) for each in rise]).T
     order = np.argsort(-mean, kind="stable")
     names = tuple(rows.schema.names[tried[i]] for i in order)
-    return Importance(names, mean[order], error[order], loss, len(some), repeats, len(tried), d)
+    return Importance(names, mean[order], error[order], loss, len(sample), repeats, len(tried), d)
 
 
 def model_losses(estimator: Estimator, rows: SampledRows) -> tuple[FloatArray, str]:
     """Return the loss of every row, shape (n,), and what it is."""
     if not classifies(estimator):
-        lost = row_losses(estimator, rows.given(estimator), rows.y)
+        lost = row_losses(estimator, rows.inputs(estimator), rows.y)
         return lost, "squared error, as a share of the variance of the target,"
-    values, what = responses(estimator, rows.given(estimator))
+    values, kind = responses(estimator, rows.inputs(estimator))
     classes = np.asarray(fitted_model(estimator).classes_)
     labels = np.searchsorted(classes, rows.y)
-    if what == "probability":
+    if kind == "probability":
         return log_losses(values, labels), "log loss"
     return np.asarray(values.argmax(axis=1) != labels, dtype=np.float64), "share of wrong rows"
 
@@ -290,7 +290,7 @@ def model_losses(estimator: Estimator, rows: SampledRows) -> tuple[FloatArray, s
 def _strongest(estimator: Estimator, rows: SampledRows) -> IntArray:
     """Return the columns whose ranks correlate most with the predictions."""
     with nameless_rows():
-        predicted = np.asarray(estimator.predict(rows.given(estimator)))
+        predicted = np.asarray(estimator.predict(rows.inputs(estimator)))
     target = np.unique(predicted, return_inverse=True)[1].reshape(len(rows), -1)[:, 0]
     values = np.nan_to_num(np.column_stack([as_numbers(v) for v in rows.columns().values()]))
     ranks = np.argsort(np.argsort(values, axis=0), axis=0).astype(np.float64)
@@ -366,7 +366,7 @@ def shapes(subject: Subject) -> html.Section | None:
     leading = list(subject.facts.get("importance") or subject.train.schema.names)[:SHAPE_COLUMNS]
     evaluations = SHAPE_COLUMNS * POINTS + 2 * CELLS * CELLS // 3
     work = prediction_work(subject.model, len(subject.train.schema.names)) * evaluations
-    rows = subject.train.some(int(np.clip(SHAPE_WORK / work, *SHAPE_ROWS)), seed=2)
+    rows = subject.train.subsample(int(np.clip(SHAPE_WORK / work, *SHAPE_ROWS)), seed=2)
     grids = [grid for name in leading if (grid := Grid.of(subject.train, name, POINTS))]
     if not grids:
         return None
@@ -402,11 +402,11 @@ def _lines(subject: Subject, values: FloatArray) -> list[int]:
     return sorted(np.argsort(-moves, kind="stable")[:LINES].tolist())
 
 
-def _response(subject: Subject, what: str, lines: list[int]) -> str:
-    if what == "value":
+def _response(subject: Subject, kind: str, lines: list[int]) -> str:
+    if kind == "value":
         one = len(subject.numbers.names) == 1
         return short(subject.target, 30) if one else "predicted"
-    return f"{what} of {quoted(subject.names[lines[0]], 24)}" if len(lines) == 1 else what
+    return f"{kind} of {quoted(subject.names[lines[0]], 24)}" if len(lines) == 1 else kind
 
 
 def _ticks(grid: Grid) -> Ticks | None:
@@ -415,10 +415,10 @@ def _ticks(grid: Grid) -> Ticks | None:
 
 
 def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any]) -> html.Markup:
-    values, what = partial_dependence(subject.estimator, rows, [grid])  # (g, m, q)
+    values, kind = partial_dependence(subject.estimator, rows, [grid])  # (g, m, q)
     lines = _lines(subject, values)
     facts[grid.name] = {"values": grid.values, "mean": values.mean(axis=1)[:, lines].tolist()}
-    name, response = short(grid.name, 40), _response(subject, what, lines)
+    name, response = short(grid.name, 40), _response(subject, kind, lines)
     marks: list[Mark] = []
     for j in lines:
         several = len(lines) > 1
@@ -427,7 +427,7 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
         drawn = np.array(grid.values), values[..., j].T
         display = PartialDependenceDisplay(*drawn, name=name, response=response)
         marks += display.marks(colour, label, band=len(lines) <= 2)
-    limits = (-0.02, 1.02) if what == "probability" else None
+    limits = (-0.02, 1.02) if kind == "probability" else None
     axes = f"{response} against {name}", name, response, marks
     caption = f"{_capital(response)} as “{name}” varies, with all other columns unchanged."
     if grid.text and any(len(str(value)) > NARROW for value in grid.values):
@@ -445,8 +445,8 @@ def _warp(subject: Subject, grid: Grid) -> html.Markup | None:
     known = as_numbers(column)[np.isfinite(as_numbers(column))]
     edges = np.unique(np.quantile(known, np.linspace(0.01, 0.99, N_BINS + 1), method="nearest"))
     rows = subject.train.take(np.zeros(len(edges), dtype=np.intp))
-    given = rows.replaced({grid.name: edges.tolist()}).given(subject.estimator)
-    ready = fitted_attributes(subject.model)["preparations_"][member.scaling].transform(given)
+    inputs = rows.replaced({grid.name: edges.tolist()}).inputs(subject.estimator)
+    ready = fitted_attributes(subject.model)["preparations_"][member.scaling].transform(inputs)
     moves = np.abs(np.diff(member.mapped({member.scaling: ready}), axis=0)).sum(axis=1)
     if len(edges) < 3 or not moves.any():
         return None
@@ -462,13 +462,13 @@ def _warp(subject: Subject, grid: Grid) -> html.Markup | None:
 
 
 def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> html.Markup:
-    some = rows.some(max(SHAPE_ROWS[0], len(rows) // 3), seed=3)
-    values, what = partial_dependence(subject.estimator, some, pair)
+    sample = rows.subsample(max(SHAPE_ROWS[0], len(rows) // 3), seed=3)
+    values, kind = partial_dependence(subject.estimator, sample, pair)
     j = _lines(subject, values.reshape(-1, *values.shape[2:]))[0]
     mean = values.mean(axis=2)[..., j].T  # rows of the chart are the second column
-    response, names = _response(subject, what, [j]), [short(grid.name, 40) for grid in pair]
+    response, names = _response(subject, kind, [j]), [short(grid.name, 40) for grid in pair]
     x, y = (_edges(grid.places) for grid in pair)
-    write = percent if what == "probability" else number
+    write = percent if kind == "probability" else number
     style: dict[str, Any] = {"colour": j if subject.classification else "main"}
     style |= {"values": mean, "ends": (write(mean.min()), write(mean.max()))}
     title = f"{response} over {names[0]} and {names[1]}"
@@ -508,12 +508,12 @@ def explained_rows(subject: Subject) -> html.Section | None:
     names += [f"{wrong} {i + 1}" for i in range(len(worst))]
     rows = zip([*typical, *worst], names, strict=True)
     drawn = [_explained(subject, explained, i, *row) for i, row in enumerate(rows)]
-    what = "score" if subject.classification else "prediction"
+    output = "score" if subject.classification else "prediction"
     exact = "exact" if explained.exact else "sampled, and the ± is a standard error"
     words = (
-        f"What each column adds to the {what} of a row, beginning with the mean {what} of "
+        f"What each column adds to the {output} of a row, beginning with the mean {output} of "
         f"{BACKGROUND} training rows (Shapley values). They are {exact}; with the mean they add up "
-        f"to the {what}. The wrong rows are those with the highest probability or the largest "
+        f"to the {output}. The wrong rows are those with the highest probability or the largest "
         "error: check their values."
     )
     record = table_record(subject.model)
@@ -524,11 +524,11 @@ def explained_rows(subject: Subject) -> html.Section | None:
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
     """Return the explanation of some of the evaluated rows."""
-    both = subject.checked.take(rows), subject.train.some(BACKGROUND, seed=4)
-    given, background = (some.seen(subject.estimator) for some in both)
+    both = subject.checked.take(rows), subject.train.subsample(BACKGROUND, seed=4)
+    inputs, background = (some.model_inputs(subject.estimator) for some in both)
     model, options = subject.model, {"n_background": BACKGROUND, "n_permutations": ORDERS}
     with suppress(InvalidInputError), nameless_rows():
-        explained: Explanation = model.explain(given, background, **options)
+        explained: Explanation = model.explain(inputs, background, **options)
         return explained
     return None
 

@@ -136,7 +136,7 @@ def compare(subject: Subject) -> list[Compared]:
 
 def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
     made = []
-    rows = subject.checked if subject.test is None else subject.train.some(ROWS, seed=5)
+    rows = subject.checked if subject.test is None else subject.train.subsample(ROWS, seed=5)
     X, y = as_matrix(rows, rows), rows.y
     folds = KFold(5, shuffle=True, random_state=0)
     # of models that are not ours
@@ -158,12 +158,12 @@ def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
 
 def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
     """Return the predictions of the model for tables, where it is another one and rows suffice."""
-    columns = len(subject.train.schema.names)
+    n_columns = len(subject.train.schema.names)
     if is_table(subject.model) or subject.test is None or len(subject.train) < FEW:
         return None
-    if columns > WIDE or (subject.classification and len(subject.classes.classes) > CLASSES):
+    if n_columns > WIDE or (subject.classification and len(subject.classes.classes) > CLASSES):
         return None
-    rows = subject.train.some(TABLE_ROWS, seed=5)
+    rows = subject.train.subsample(TABLE_ROWS, seed=5)
     model = (LSSVMClassifier if subject.classification else LSSVMRegressor)("fast")
     try:
         model.fit(rows.values(), rows.y, sample_weight=rows.weight)
@@ -189,8 +189,8 @@ def comparison(subject: Subject) -> html.Section | None:
         "Other models with their default settings, on the same rows; the difference with its 95 % "
         "interval, from the differences row by row."
     )
-    what = "Right" if subject.classification else "Explained variance"
-    head = ["Model", what, "Compared with this model", "Fitted to rows"]
+    measure = "Right" if subject.classification else "Explained variance"
+    head = ["Model", measure, "Compared with this model", "Fitted to rows"]
     title, body = "Compared with other models", [html.table(caption, head, rows)]
     return html.Section("comparison", title, "Comparison", _words(compared), body)
 

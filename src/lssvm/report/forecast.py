@@ -124,13 +124,13 @@ def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **mo
 
 def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[Intervals]:
     """Return intervals of several coverages for some of the runs, ends of shape (r, h, 2)."""
-    some = np.unique(np.linspace(0, len(runs.origins) - 1, INTERVAL_RUNS).round().astype(int))
-    truth, widest = runs.truth[some], max(COVERAGES)
+    chosen = np.unique(np.linspace(0, len(runs.origins) - 1, INTERVAL_RUNS).round().astype(int))
+    truth, widest = runs.truth[chosen], max(COVERAGES)
     h = truth.shape[1]
     options = {"return_interval": True, "coverage": widest}
     # Runs are simulated once: what another coverage changes is the factor of every step.
     ends = np.stack(
-        [_forecast(model, past, test, int(o), h, **options)[1] for o in runs.origins[some]]
+        [_forecast(model, past, test, int(o), h, **options)[1] for o in runs.origins[chosen]]
     )
     middle, half = ends.mean(axis=2, keepdims=True), np.diff(ends, axis=2) / 2.0
     calibration = model.record_.calibration
@@ -274,9 +274,9 @@ class Forecast:
     def evaluated(self) -> str:
         """The runs that the metrics come from, in words."""
         n = len(self.runs.origins)
-        many = f"{n} free runs" if n > 1 else "one free run"
+        count = f"{n} free runs" if n > 1 else "one free run"
         unseen = "held-out" if self.held_out else "later"
-        return f"{many} of {self.horizon:,} steps through {len(self.test):,} {unseen} values"
+        return f"{count} of {self.horizon:,} steps through {len(self.test):,} {unseen} values"
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,8 +469,8 @@ def _errors(subject: Forecast) -> html.Section:
         for i, (name, mean) in enumerate(means.items())
     ]
     top = 1.04 * float(np.quantile(np.concatenate(list(means.values())), 0.98))
-    what = "mean absolute error"
-    chart = Chart(f"{what} by steps ahead", "steps ahead", what, lines, y_limits=(0.0, top))
+    measure = "mean absolute error"
+    chart = Chart(f"{measure} by steps ahead", "steps ahead", measure, lines, y_limits=(0.0, top))
     drawn = html.pictures(
         html.figure(chart, "Errors by steps ahead, compared with other forecasts."),
         error_histogram(subject.runs.errors.ravel()),
@@ -577,15 +577,15 @@ def _data(subject: Forecast) -> html.Section:
 
 
 def _lags(subject: Forecast) -> html.Section:
-    some = subject.test.at(slice(0, 60))
+    values = subject.test.at(slice(0, 60))
     options = {"n_background": 20, "n_permutations": 4, **subject.history}
-    explained = subject.tested.explain(some.values, some.inputs, **options)
+    explained = subject.tested.explain(values.values, values.inputs, **options)
     sizes, names = explained.importances, explained.feature_names
     order = np.argsort(-sizes, kind="stable")
     subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
     rows = [(names[i], float(sizes[i]), number(sizes[i])) for i in order[:LAGS]]
     words = (
-        f"What every past value and input adds to the one-step prediction of {len(some)} values, "
+        f"What every past value and input adds to the one-step prediction of {len(values)} values, "
         "against 20 rows of the past (Shapley values): the mean size. Neighbouring values are "
         "similar, and share what they add."
     )
@@ -651,9 +651,9 @@ def _help(subject: Forecast, advice: str | None) -> html.Section:
 def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> html.Section:
     model = subject.model
     params, defaults = model.get_params(deep=False), NARX().get_params(deep=False)
-    given = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
+    changed = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
     inputs = "" if subject.past.inputs is None else ", X"
-    lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(given)}).fit(y{inputs})"
+    lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(changed)}).fit(y{inputs})"
     shown = {k: short(v, 200) for k, v in settings.items() if k not in SPECIAL}
     subject.facts |= {"versions": versions(), "settings": shown}
     body: list[Any] = [html.tag("h3", "In Python"), code_block(clean(lines))]

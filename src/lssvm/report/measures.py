@@ -189,7 +189,7 @@ def written_label(label: Any) -> str:
 
 def predict_classes(
     estimator: Estimator,
-    given: Any,
+    X: Any,
     y: Any,
     classes: AnyArray,
     weight: FloatArray | None,
@@ -201,7 +201,7 @@ def predict_classes(
     Parameters
     ----------
     estimator : classifier
-    given : any
+    X : any
         Rows as it takes them.
     y : array of shape (n,)
     classes : array of shape (q,)
@@ -215,13 +215,13 @@ def predict_classes(
     known = np.searchsorted(classes, model.classes_)
     probability = raw = None
     with nameless_rows():
-        decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
+        decided = np.searchsorted(classes, np.asarray(estimator.predict(X)))
         if has_method(estimator, "predict_proba") and not slow_to_calibrate(model):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 probability = np.zeros((len(labels), len(classes)))
-                probability[:, known] = estimator.predict_proba(given)
+                probability[:, known] = estimator.predict_proba(X)
         if scores and has_method(estimator, "decision_function"):
-            decision = class_scores(estimator.decision_function(given))
+            decision = class_scores(estimator.decision_function(X))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, known] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
@@ -237,10 +237,10 @@ def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = No
     return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
 
 
-def row_losses(estimator: Estimator, given: Any, y: Any) -> FloatArray:
+def row_losses(estimator: Estimator, X: Any, y: Any) -> FloatArray:
     """Return the `losses` of an estimator on rows."""
     with nameless_rows():
-        return losses(estimator.predict(given), y, classifies(estimator))
+        return losses(estimator.predict(X), y, classifies(estimator))
 
 
 def log_losses(probability: FloatArray, labels: IntArray) -> FloatArray:
@@ -262,11 +262,11 @@ def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float
 
 
 def predict_numbers(
-    estimator: Estimator, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
+    estimator: Estimator, X: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
 ) -> NumberPredictions:
     """Return the numbers that a regressor predicts for rows."""
     with nameless_rows():
-        predicted = np.asarray(estimator.predict(given), dtype=np.float64)
+        predicted = np.asarray(estimator.predict(X), dtype=np.float64)
     Y = as_columns(y)
     return NumberPredictions(Y, predicted.reshape(Y.shape), weight, output_names(names, Y.shape[1]))
 
@@ -315,11 +315,11 @@ def predict_rows(estimator: Estimator, rows: SampledRows) -> Predictions:
     >>> predict_rows(model, SampledRows.read(model, (X, y))).predicted.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    given = rows.given(estimator)
+    X = rows.inputs(estimator)
     if classifies(estimator):
         classes = np.asarray(fitted_model(estimator).classes_)
-        return predict_classes(estimator, given, rows.y, classes, rows.weight)
-    return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
+        return predict_classes(estimator, X, rows.y, classes, rows.weight)
+    return predict_numbers(estimator, X, rows.y, rows.weight, rows.target)
 
 
 def predict_intervals(estimator: Estimator, rows: SampledRows) -> list[Intervals]:
@@ -331,12 +331,12 @@ def predict_intervals(estimator: Estimator, rows: SampledRows) -> list[Intervals
     number of support vectors.
     """
     model = fitted_model(estimator)
-    some = rows.some(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
-    return model_intervals(model, some.seen(estimator), some)
+    sample = rows.subsample(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
+    return model_intervals(model, sample.model_inputs(estimator), sample)
 
 
-def model_intervals(model: Estimator, given: Any, rows: SampledRows) -> list[Intervals]:
-    """Return intervals of several coverages for rows, which the model takes as ``given``."""
+def model_intervals(model: Estimator, X: Any, rows: SampledRows) -> list[Intervals]:
+    """Return intervals of several coverages for rows, which the model takes as ``X``."""
     if not has_method(model, "predict_interval"):
         return []
     intervals, Y = [], as_columns(rows.y)
@@ -344,7 +344,7 @@ def model_intervals(model: Estimator, given: Any, rows: SampledRows) -> list[Int
         try:
             # too few rows: the interval is infinite
             with warnings.catch_warnings(action="ignore"):
-                ends = np.asarray(model.predict_interval(given, coverage), dtype=np.float64)
+                ends = np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
         except InvalidInputError:  # a loss or a reduction without intervals
             return []
         ends = ends.reshape(*Y.shape, 2)
@@ -496,10 +496,10 @@ def jackknife(
     measures = []
     for key, metric in table.items():
         each = np.array([sample[key] for sample in without])
-        free = np.isfinite(each).sum() - 1
+        dof = np.isfinite(each).sum() - 1
         half = math.nan
-        if free > 0:
-            half = float(t.ppf(0.975, free) * math.sqrt(free * each[np.isfinite(each)].var()))
+        if dof > 0:
+            half = float(t.ppf(0.975, dof) * math.sqrt(dof * each[np.isfinite(each)].var()))
         low, high = (min(max(values[key] + s * half, metric.low), metric.high) for s in (-1, 1))
         how = (low, high, "jackknife", metric.share, metric.meaning)
         measures.append(Measure(key, metric.name, values[key], *how))

@@ -159,13 +159,13 @@ def _numbers(
 
 
 def _tiles(subject: Subject, measures: list[Measure]) -> html.Markup:
-    kept, record = basis(subject.model), table_record(subject.model)
-    what = "Support vectors" if kept is None else kept[0].capitalize()
+    basis_rows, record = basis(subject.model), table_record(subject.model)
+    name = "Support vectors" if basis_rows is None else basis_rows[0].capitalize()
     size, rows = f"{support_size(subject.model):,}", f"of {subject.train.n_rows:,} rows"
     if record is not None:
-        what, size = "Configurations", f"{len(record.local_members):,}"
+        name, size = "Configurations", f"{len(record.local_members):,}"
         rows = f"of {record.n_tried:,} that were tried"
-    return html.tiles([*((m.name, m.shown, m.span) for m in measures), (what, size, rows)])
+    return html.tiles([*((m.name, m.shown, m.span) for m in measures), (name, size, rows)])
 
 
 def _explained(subject: Subject) -> str:
@@ -496,8 +496,8 @@ def costs(subject: Subject) -> html.Section | None:
         return None
     c = subject.classes.positive
     label, other = (quoted(subject.classes.classes[k], 24) for k in (c, 1 - c))
-    what = "probability" if subject.classes.probability is not None else "score"
-    axis, cuts = f"threshold on the {what} of {label}", made.thresholds
+    scale = "probability" if subject.classes.probability is not None else "score"
+    axis, cuts = f"threshold on the {scale} of {label}", made.thresholds
     shares: list[Mark] = [
         Line(cuts, made.false_alarms, f"false alarms: {other} predicted as {label}", 1 - c),
         Line(cuts, made.misses, f"misses: {label} predicted as {other}", c),
@@ -589,8 +589,8 @@ def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
     marks: list[Mark] = [Points(f, y - f, size=5.0, opacity=0.4), Rule(None, 0.0)]
     edges = np.unique(np.quantile(f, np.linspace(0, 1, 9)))
     if len(edges) > 3 and len(f) >= 80:
-        which = np.clip(np.searchsorted(edges, f, side="right") - 1, 0, len(edges) - 2)
-        groups = [which == g for g in np.unique(which)]
+        group = np.clip(np.searchsorted(edges, f, side="right") - 1, 0, len(edges) - 2)
+        groups = [group == g for g in np.unique(group)]
         x, middle = ([float(np.median(v[g])) for g in groups] for v in (f, y - f))
         marks.append(Line(x, middle, "median of an eighth of the rows", "text", width=2.6))
     title = "Errors against predicted values"

@@ -91,18 +91,18 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     digest = schema_digest(subject.estimator, subject.train, classes)
     params = dict(sorted(model.get_params(deep=False).items()))
     defaults = type(model)().get_params(deep=False)
-    given = {k: v for k, v in params.items() if _differs(v, defaults[k])}
+    changed = {k: v for k, v in params.items() if _differs(v, defaults[k])}
     shown = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
     code = python_lines(subject, data, test, settings)
     subject.facts |= {
         "versions": versions(),
         "schema_sha256": digest,
         "settings": shown,
-        "parameters_given": {k: _text(v) for k, v in given.items()},
+        "parameters_given": {k: _text(v) for k, v in changed.items()},
         "python": code,
     }
     body: list[Any] = [html.tag("h3", "In Python"), code_block(code)]
-    command = command_line(subject, data, given, settings.get("command"))
+    command = command_line(subject, data, changed, settings.get("command"))
     if command is not None:
         body += [html.tag("h3", "On the command line"), code_block(command)]
         subject.facts["command"] = command
@@ -133,10 +133,10 @@ def time_spent(
     return html.Section("time", "Time spent", "Time", None, body)
 
 
-def listed(caption: str, what: str, values: Mapping[str, str]) -> html.Markup:
+def listed(caption: str, heading: str, values: Mapping[str, str]) -> html.Markup:
     """Return a table of names and values."""
     rows = [[name, html.tag("code", value)] for name, value in values.items()]
-    return html.table(caption, [what, "Value"], rows, class_=None)
+    return html.table(caption, [heading, "Value"], rows, class_=None)
 
 
 def code_block(text: str) -> html.Markup:
@@ -254,13 +254,13 @@ def _scan_call(rows: SampledRows, data: Scan, table: str = "table") -> str:
     return f"scan({', '.join(words)})"
 
 
-def command_line(subject: Subject, data: Any, given: dict[str, Any], command: Any) -> str | None:
+def command_line(subject: Subject, data: Any, changed: dict[str, Any], command: Any) -> str | None:
     """Return the command that fits the model again; None where no plain one does."""
     if command is not None:
         return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
     reader = vars(data.reader) if isinstance(data, Scan) else {}
     extra = [reader.get(key) for key in ("columns", "weight", "held_out")]
-    if set(given) - {"random_state"} or any(value is not None for value in extra):
+    if set(changed) - {"random_state"} or any(value is not None for value in extra):
         return None
     files, target = subject.train.files, subject.train.target
     plain = preparation_of(subject.estimator) is None or is_table(subject.model)

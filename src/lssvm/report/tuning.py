@@ -65,11 +65,11 @@ def search_figure(results: dict[str, Any]) -> html.Markup | None:
         C, scores = (np.asarray(results.get(key, ())) for key in ("param_C", "mean_test_score"))
         if len(C) < 2:
             return None
-        (values, what), best = as_shown(scores), int(np.argmax(scores))
+        (values, kind), best = as_shown(scores), int(np.argmax(scores))
         order = np.argsort(C)
         marks = [Line(C[order], values[order]), Star(C[best], values[best], "chosen", "text")]
-        title = f"Leave-one-out {what} against C"
-        chart = Chart(title, "C", what, marks, x_log=True)
+        title = f"Leave-one-out {kind} against C"
+        chart = Chart(title, "C", kind, marks, x_log=True)
         caption = f"{title}. Chosen: C = {number(C[best])}."
         return html.figure(chart, caption, height=270, alone=True)
     display = TuningSurfaceDisplay(results)
@@ -113,10 +113,10 @@ def _words(subject: Subject) -> str:
     if subject.classification:
         right = 1.0 + score if score <= 0.0 else score
         return f"{words}The chosen one is right for {percent(right)} of the held-out rows."
-    loss, what = -score, "loss"
+    loss, name = -score, "loss"
     if settings.get("loss", "squared") == "squared" and loss >= 0:
-        loss, what = float(np.sqrt(loss)), "root mean squared error"
-    return f"{words}The {what} of the chosen one on held-out rows is {number(loss)}."
+        loss, name = float(np.sqrt(loss)), "root mean squared error"
+    return f"{words}The {name} of the chosen one on held-out rows is {number(loss)}."
 
 
 def _sizes(subject: Subject) -> html.Markup | None:
@@ -124,10 +124,10 @@ def _sizes(subject: Subject) -> html.Markup | None:
     results = fitted_attributes(subject.model).get("size_results_")
     if not results:
         return None
-    values, what = as_shown(np.asarray(results["mean_test_score"]))
+    values, kind = as_shown(np.asarray(results["mean_test_score"]))
     lines = zip(results["n_prototypes"], values, results["std_test_score"], strict=True)
     rows = [[f"{m:,}", number(v), number(d)] for m, v, d in lines]
-    head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
+    head = ["Prototypes", f"Cross-validated {kind}", "Deviation over folds"]
     chosen = parameters_of(subject.model)["n_prototypes"]
     return html.table(f"How many prototypes? {chosen:,} were chosen.", head, rows)
 
@@ -171,7 +171,7 @@ def learning(subject: Subject) -> html.Section | None:
         curve = learning_curve(subject.estimator, subject.train, subject.test)
     if curve is None:
         return None
-    what = "share of wrong rows" if subject.classification else "error (deviations of the target)"
+    metric = "share of wrong rows" if subject.classification else "error (deviations of the target)"
     how = "with the same parameters"
     if is_table(subject.model):
         how = "each with only the configuration of largest weight"
@@ -185,11 +185,11 @@ def learning(subject: Subject) -> html.Section | None:
         "error": curve.error.tolist(),
         "std_error": curve.spread.tolist(),
     }
-    body = [learning_figure(curve, "training rows", what, caption)]
+    body = [learning_figure(curve, "training rows", metric, caption)]
     return html.Section("learning", "Would more rows help?", "Learning", curve.verdict(), body)
 
 
-def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) -> html.Markup:
+def learning_figure(curve: LearningCurve, across: str, measure: str, caption: str) -> html.Markup:
     """Return a learning curve with its band; sizes whose names would overlap have no tick."""
     sizes, ticks = curve.sizes, list[tuple[float, str]]()
     span = float(np.log(sizes[-1] / sizes[0]))
@@ -198,8 +198,8 @@ def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) 
             ticks.append((float(size), f"{size:,}"))
     points = Points(sizes, curve.error, size=6.0)
     marks = [Band(sizes, curve.ends), Line(sizes, curve.error), points]
-    title = f"{what} against {across}"
-    chart = Chart(title, across, what, marks, x_log=True, x_ticks=ticks)
+    title = f"{measure} against {across}"
+    chart = Chart(title, across, measure, marks, x_log=True, x_ticks=ticks)
     return html.figure(chart, caption, height=270, alone=True)
 
 
@@ -210,14 +210,14 @@ PARTS = 5  # steps of colour for a target
 
 def prototypes(subject: Subject) -> html.Section | None:
     """Return the section of the prototypes; None where all rows are, or none."""
-    kept = basis(subject.model)
-    if kept is None or not subject.has_features or kept[1].shape[1] < 2:
+    basis_rows = basis(subject.model)
+    if basis_rows is None or not subject.has_features or basis_rows[1].shape[1] < 2:
         return None
-    what, Z, support = kept
-    if len(Z) >= 0.9 * subject.train.n_rows and what == "support vectors":
+    title, Z, support = basis_rows
+    if len(Z) >= 0.9 * subject.train.n_rows and title == "support vectors":
         return None  # every row is a support vector: there is nothing to see
-    rows = subject.train.some(ROWS)
-    X = rows.inner(subject.estimator)
+    rows = subject.train.subsample(ROWS)
+    X = rows.model_features(subject.estimator)
     if X.shape[1] != Z.shape[1]:
         return None
     names = inner_names(subject.estimator, X.shape[1])
@@ -240,13 +240,13 @@ def prototypes(subject: Subject) -> html.Section | None:
     )
     small = "" if rows.complete else f" ({len(rows):,} of them are drawn)"
     words = (
-        f"The model compares new rows with {len(Z):,} {what} taken from the "
+        f"The model compares new rows with {len(Z):,} {title} taken from the "
         f"{subject.train.n_rows:,} training rows{small}."
     )
     plane = ", projected to the plane in which the rows vary most" if len(names) > 2 else ""
-    caption = f"Training rows (pale) and {what} (ringed){plane}."
+    caption = f"Training rows (pale) and {title} (ringed){plane}."
     body = [html.figure(display.chart(), caption, height=340, alone=True)]
-    return html.Section("prototypes", f"Where the {what} lie", what.capitalize(), words, body)
+    return html.Section("prototypes", f"Where the {title} lie", title.capitalize(), words, body)
 
 
 def _groups(subject: Subject, target: Any) -> tuple[IntArray, Any]:
@@ -261,8 +261,8 @@ def _groups(subject: Subject, target: Any) -> tuple[IntArray, Any]:
         return np.zeros(len(y), dtype=np.intp), ["rows"]
     names = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
     names[0] = f"{short(subject.numbers.names[0], 24)}: {names[0]}"
-    which = np.searchsorted(edges, y, side="right") - 1
-    return np.clip(which, 0, len(edges) - 2).astype(np.intp), names
+    group = np.searchsorted(edges, y, side="right") - 1
+    return np.clip(group, 0, len(edges) - 2).astype(np.intp), names
 
 
 def _prototype_groups(subject: Subject, support: IntArray) -> IntArray:
@@ -317,23 +317,23 @@ def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     steps = np.unique(np.geomspace(1, max(longest, 1), STEPS).round().astype(int))
     if subject.test is None or len(steps) < 3 or model is not subject.estimator:
         return None
-    some = subject.test.some(MEASURED)
-    given, error = some.given(model), []
+    sample = subject.test.subsample(MEASURED)
+    inputs, error = sample.inputs(model), []
     for size in steps:
-        predicted = np.asarray(model.truncate(int(size)).predict(given))
+        predicted = np.asarray(model.truncate(int(size)).predict(inputs))
         if subject.classification:
-            error.append(float(np.mean(predicted != some.y)))
+            error.append(float(np.mean(predicted != sample.y)))
         else:
-            off = predicted.reshape(len(some), -1) - as_columns(some.y)
-            error.append(float(np.sqrt(np.mean(off**2))))
-    what = "share of wrong rows" if subject.classification else "root mean squared error"
+            residual = predicted.reshape(len(sample), -1) - as_columns(sample.y)
+            error.append(float(np.sqrt(np.mean(residual**2))))
+    measure = "share of wrong rows" if subject.classification else "root mean squared error"
     across = "basis functions per problem"
     marks = [Line(steps, error), Points(steps, error, size=5.0)]
-    chart = Chart(f"{what} against {across}", across, what, marks, x_log=True)
+    chart = Chart(f"{measure} against {across}", across, measure, marks, x_log=True)
     subject.facts["sparsity"] = {"sizes": steps.tolist(), "error": error}
     words = (
         f"The model was built one basis function at a time and stopped at {longest:,}; truncate(n) "
         "gives the smaller ones."
     )
-    caption = f"{what.capitalize()} on {len(some):,} test rows against the size of the model."
+    caption = f"{measure.capitalize()} on {len(sample):,} test rows against the size of the model."
     return words, [html.figure(chart, caption, alone=True)]
