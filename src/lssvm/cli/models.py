@@ -199,16 +199,16 @@ def load_model(path: str) -> Loaded:
         raise ModelFileError(f"There is no model file {path}.")
     model = load(path)
     card = read_header(path).get("metrics")
-    return Loaded(model, checked(card) if isinstance(card, dict) else {})
+    return Loaded(model, valid_entries(card) if isinstance(card, dict) else {})
 
 
-def checked(card: dict[str, Any]) -> dict[str, Any]:
+def valid_entries(card: dict[str, Any]) -> dict[str, Any]:
     """Return a card without the entries that are not what we would have written: anybody may.
 
     Examples
     --------
-    >>> from lssvm.cli.models import checked
-    >>> checked({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
+    >>> from lssvm.cli.models import valid_entries
+    >>> valid_entries({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
     {'target': 'y', 'test_share': 0.2, 'note': 'mine'}
     """
     return {k: value for k, value in card.items() if k not in _KINDS or _KINDS[k](value)}
@@ -273,7 +273,7 @@ def estimators_of(kind: str) -> tuple[Any, Any]:
     }[kind]
 
 
-def takes(kind: str, option: str) -> bool:
+def has_option(kind: str, option: str) -> bool:
     """Return whether a kind of model has an option: as a parameter, or of its preparation."""
     known = {name for each in estimators_of(kind) for name in inspect.signature(each).parameters}
     extra = {
@@ -285,7 +285,7 @@ def takes(kind: str, option: str) -> bool:
     return _PARAMETERS.get(option, option) in known and (kind, option) != ("table", "prototypes")
 
 
-def given_options(options: Any) -> dict[str, Any]:
+def model_options(options: Any) -> dict[str, Any]:
     """Return the options about the model that were given, by their names."""
     names = [*inspect.get_annotations(Fitting), *inspect.get_annotations(Modelling)]
     values = {name: vars(options).get(name) for name in names if name not in ("kind", "heading")}
@@ -300,13 +300,13 @@ def model_kind(options: Any) -> str:
     InvalidInputError
         Where an option was given that this kind does not have.
     """
-    chosen, kind = given_options(options), options.kind
+    chosen, kind = model_options(options), options.kind
     if kind == "auto":
-        others = [name for name in chosen if name == "kernel" or not takes("table", name)]
+        others = [name for name in chosen if name == "kernel" or not has_option("table", name)]
         kind = "fixed-size" if others else "table"
     for name in chosen:
-        if not takes(kind, name):
-            have = [each for each in KINDS if takes(each, name)]
+        if not has_option(kind, name):
+            have = [each for each in KINDS if has_option(each, name)]
             raise InvalidInputError(
                 f"--{name.replace('_', '-')} is not an option of the {kind} model, but of "
                 f"{' and '.join(have)}: omit it, or give --model {have[0]}."
@@ -314,13 +314,13 @@ def model_kind(options: Any) -> str:
     return str(kind)
 
 
-def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
+def sized_reduction(option: str, reduction: str, support: int) -> FixedSizeL0:
     """Return a reduction that leaves a given number; the printed ones end where C puts them.
 
     Examples
     --------
-    >>> from lssvm.cli.models import sized
-    >>> sized("reduction", "ssd", 20).size
+    >>> from lssvm.cli.models import sized_reduction
+    >>> sized_reduction("reduction", "ssd", 20).size
     20
     """
     if reduction.endswith("-printed"):
@@ -342,7 +342,7 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
         Whether it is a classifier.
     kind : {"fixed-size", "table", "dual", "greedy"}, default="fixed-size"
     """
-    settings = given_options(options)
+    settings = model_options(options)
     for name in ("loss",) if classes else ("class_weight", "multiclass"):
         if name in settings:
             task = "a regression" if classes else "a classification"
@@ -371,7 +371,9 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
     elif kind == "greedy":
         settings = {"C": "cv", "max_support": support, **settings}
     elif support is not None:
-        settings["reduction"] = sized("reduction", settings.get("reduction", "spfs"), support)
+        settings["reduction"] = sized_reduction(
+            "reduction", settings.get("reduction", "spfs"), support
+        )
     if settings.pop("tuning", "joint") == "separate":
         settings["search"] = replace(make_search(settings.get("search", "path")), per_output=True)
     parameters = {_PARAMETERS.get(name, name): value for name, value in settings.items()}
@@ -410,13 +412,13 @@ def read_orders(texts: Any) -> dict[str, list[str]]:
     return orders
 
 
-def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
+def number_or_word(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
     """Return one of some words, or a positive number.
 
     Examples
     --------
-    >>> from lssvm.cli.models import number_or
-    >>> number_or("C", "cv", ("cv",), float), number_or("C", "2.5", ("cv",), float)
+    >>> from lssvm.cli.models import number_or_word
+    >>> number_or_word("C", "cv", ("cv",), float), number_or_word("C", "2.5", ("cv",), float)
     ('cv', 2.5)
     """
     if value in words:
@@ -436,11 +438,11 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
 def _prototypes(value: str) -> Any:
     if value.rstrip().endswith("sqrt(n)"):  # which the estimator reads
         return value
-    return number_or("prototypes", value, ("auto", "cv"), int)
+    return number_or_word("prototypes", value, ("auto", "cv"), int)
 
 
 def _folds(value: str) -> Any:
-    folds = number_or("cv", value, (), float)
+    folds = number_or_word("cv", value, (), float)
     if (folds > 1 and (folds != int(folds) or folds < 2)) or folds == 1:
         raise InvalidInputError(
             f"--cv {value} is not usable: give a number of folds from 2 on, or a share below 1."
@@ -464,8 +466,8 @@ def _memory(value: str) -> str:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "prototypes": _prototypes,
-    "C": lambda value: number_or("C", value, ("cv",), float),
-    "gamma": lambda value: number_or("gamma", value, ("cv", "ard", "scale", "auto"), float),
+    "C": lambda value: number_or_word("C", value, ("cv",), float),
+    "gamma": lambda value: number_or_word("gamma", value, ("cv", "ard", "scale", "auto"), float),
     "cv": _folds,
     "scoring": _scoring,
     "intercept": lambda value: _INTERCEPTS[value],

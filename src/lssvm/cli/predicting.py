@@ -34,7 +34,7 @@ from lssvm.data.encodings import NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.io import read_header
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
-from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, has_method
+from lssvm.plots.base import Estimator, fitted_attributes, has_method, transformed
 from lssvm.plots.rows import classifies
 from lssvm.report import measures
 from lssvm.report.measures import ClassPredictions, NumberPredictions, Predictions
@@ -61,7 +61,7 @@ def predict(options: Predict) -> None:
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
     with open_input(options.data, stored.reading(options), output.note) as table:
-        scanned, columns = model_scan(model, table, None), _Kept(table, options.keep)
+        scanned, columns = model_scan(model, table, None), _KeptColumns(table, options.keep)
         check = RowCheck(model) if options.check else None
         with table_writer(out, escape=options.escape) as write:
             for block, X in model_blocks(model, scanned):
@@ -81,7 +81,7 @@ def predict(options: Predict) -> None:
 def predicted(model: Estimator, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
     """Return the columns of predictions for one block."""
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
-    last, inner = last_step(model), behind_steps(model, X)
+    last, inner = last_step(model), transformed(model, X)
     names = [str(label) for label in model.classes_.tolist()] if classifies(model) else []
     if proba:
         columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
@@ -93,7 +93,7 @@ def predicted(model: Estimator, X: Any, proba: bool, interval: float | None) -> 
     return columns
 
 
-class _Kept:
+class _KeptColumns:
     """Columns of the input, unchanged, in step with the blocks of predictions."""
 
     def __init__(self, table: Table, names: list[str]) -> None:
@@ -370,7 +370,7 @@ class RowCheck:
         self.unseen: dict[str, Counter[str]] = {}
         self._sums, self._counts = defaultdict[str, float](float), Counter[str]()
         self._prepared = prepared_table(self.model)
-        self._nearest = nearest_of(self.model)
+        self._nearest = far_row_detector(self.model)
 
     def add(self, block: Any) -> None:
         """Look at a block of raw rows."""
@@ -436,7 +436,7 @@ class RowCheck:
         return lines or ["the rows are like those of training"]
 
 
-def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
+def _distance(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
     """Return minus the logarithm of the largest kernel value of each row, shape (n,)."""
     K = np.asarray(kernel(X, Z), dtype=np.float64)
     if itself:
@@ -445,16 +445,16 @@ def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
         return np.asarray(-np.log(K.max(axis=1)))
 
 
-def _limit(kernel: Kernel, Z: Any) -> float:
+def _distance_limit(kernel: Kernel, Z: Any) -> float:
     """Return how far a row may be from the rows Z: twice as far as they are from each other."""
     sample = Z[:: max(1, len(Z) // _SOME)]
-    nearest = _spread(kernel, sample, sample, itself=True) if len(sample) > 1 else np.zeros(1)
+    nearest = _distance(kernel, sample, sample, itself=True) if len(sample) > 1 else np.zeros(1)
     nearest = nearest[np.isfinite(nearest)]
     power = 2.0 if isinstance(kernel, RBF) else 1.0  # of the distance in the exponent
     return float(_FAR**power * nearest.max()) if len(nearest) else np.inf
 
 
-def nearest_of(model: Estimator) -> Callable[[Any], Any] | None:
+def far_row_detector(model: Estimator) -> Callable[[Any], Any] | None:
     """Return a function that marks rows, as the model takes them, that are far from its basis.
 
     None where the kernel does not measure a distance. The largest kernel value of a row with any
@@ -470,16 +470,16 @@ def nearest_of(model: Estimator) -> Callable[[Any], Any] | None:
     if not isinstance(kernels[0], RBF | Exponential | Laplacian | Matern):
         return None
     bases = [leaf.basis.toarray() if is_sparse(leaf.basis) else leaf.basis for leaf in leaves]
-    limits = [_limit(kernel, basis) for kernel, basis in zip(kernels, bases, strict=True)]
+    limits = [_distance_limit(kernel, basis) for kernel, basis in zip(kernels, bases, strict=True)]
 
     def far(rows: Any) -> Any:
-        X = behind_steps(model, rows)
+        X = transformed(model, rows)
         X = member.metric.apply(np.asarray(X if ready is None else ready.transform(X), np.float64))
         leaf_of = np.zeros(len(X), dtype=np.intp) if tree is None else tree.route(X)
         marked = np.zeros(len(X), dtype=bool)
         for leaf in np.unique(leaf_of):
             inside = leaf_of == leaf
-            marked[inside] = _spread(kernels[leaf], X[inside], bases[leaf]) > limits[leaf]
+            marked[inside] = _distance(kernels[leaf], X[inside], bases[leaf]) > limits[leaf]
         return marked
 
     return far

@@ -28,7 +28,7 @@ from lssvm.cli.models import (
     model_scan,
     prepared_table,
     reads_scans,
-    sized,
+    sized_reduction,
 )
 from lssvm.cli.options import INTERRUPTED, Reading, Reduce, Seeded, Train, Tune
 from lssvm.cli.predicting import headlines, measure, metrics_of, write_onnx
@@ -211,7 +211,7 @@ def _train(table: Table, options: Train) -> None:
                 metrics = cross_validate(fitted, output, positive)
         except KeyboardInterrupt:  # there is a model, which is not to be lost
             fitted = replace(fitted, interrupted=True)
-    notes, tested = _notes(fitted, metrics, output), fitted
+    notes, tested = _report_notes(fitted, metrics, output), fitted
     if options.refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
@@ -228,7 +228,7 @@ def _train(table: Table, options: Train) -> None:
         written["report"] = options.report
     leaking = find_leaks(tested) if suspected is None else suspected
     _warn_of_leaks(output, leaking, inspected.classes)
-    _print(output, fitted, metrics, options.out)
+    _print_fit(output, fitted, metrics, options.out)
     if suspected is not None:
         output.line(f"report written to {options.report}")
     output.result(written)
@@ -328,7 +328,7 @@ def tune(options: Tune) -> None:
     check_writable(options.out, inputs=(options.data,))
     inspected = inspect_table(open_table(options.data, options, output.note), options)
     fitted = fit_rows(inspected, make_estimator(options, inspected.classes), options)
-    results = searched(fitted, options.best)
+    results = search_results(fitted, options.best)
     if options.out is not None:
         _write(fitted, None, options.out)
     results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": options.out}
@@ -346,7 +346,7 @@ def tune(options: Tune) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def searched(fitted: Fitted, best: int) -> dict[str, Any]:
+def search_results(fitted: Fitted, best: int) -> dict[str, Any]:
     """Return the best settings of a search and how they were found."""
     model = fitted.model
     if "cv_results_" not in fitted_attributes(model):
@@ -394,7 +394,7 @@ def _write_report(
     inspected = fitted.inspected
     settings = {
         "command": ["lssvm", *sys.argv[1:]],
-        "python": _code(fitted, options),
+        "python": _python_code(fitted, options),
         "task": inspected.summary(),
         "notes": notes,
     }
@@ -421,7 +421,7 @@ def _write_report(
     return suspected
 
 
-def _code(fitted: Fitted, options: Train) -> str:
+def _python_code(fitted: Fitted, options: Train) -> str:
     """Return lines of Python that read the same rows and fit the model, which reports complete."""
     inspected, rule, test_data = fitted.inspected, fitted.rule, options.test_data
     read = {
@@ -466,7 +466,7 @@ def _code(fitted: Fitted, options: Train) -> str:
     return "\n".join(lines)
 
 
-def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
+def _report_notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
     """Return notes for the report; print classes that could not be tested."""
     inspected = fitted.inspected
     notes = [f"Column {name!r} is dropped: {why}." for name, why in fitted.dropped.items()]
@@ -538,11 +538,11 @@ def _write(
         **card,
         "reason": inspected.reason,
         "interrupted": fitted.interrupted,
-        "parameters": set_params | _chosen(fitted.last),
+        "parameters": set_params | _chosen_parameters(fitted.last),
     }
 
 
-def _chosen(model: Estimator) -> dict[str, Any]:
+def _chosen_parameters(model: Estimator) -> dict[str, Any]:
     """Return what a fit has chosen."""
     if is_table(model):
         columns = ("scaling", "kernel", "rounds", "weight", "error")
@@ -554,7 +554,7 @@ def _chosen(model: Estimator) -> dict[str, Any]:
     return {**chosen, "support_vectors": len(model.support_vectors_)}
 
 
-def _print(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str) -> None:
+def _print_fit(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str) -> None:
     """Print the lines about a model that was written."""
     model, score = fitted.last, fitted.best_score
     if is_table(model):
@@ -594,7 +594,7 @@ def reduce(options: Reduce) -> None:
         )
     reduction: Any = method or "spfs"
     if fixed and support is not None:
-        reduction = sized("method", reduction, support)
+        reduction = sized_reduction("method", reduction, support)
         if support > large.n_prototypes_:
             raise InvalidInputError(
                 f"--support {support} is more than the {large.n_prototypes_} prototypes of the "
@@ -633,7 +633,7 @@ def reduce(options: Reduce) -> None:
     output.table(
         "",
         ["", "support vectors", "file", "on held-out rows"],
-        [[name, n, f"{size / 1024:.1f} kB", _result(metrics)] for name, n, size, metrics in lines],
+        [[name, n, f"{size / 1024:.1f} kB", _score(metrics)] for name, n, size, metrics in lines],
     )
     output.line(f"model of {counts[1]} support vectors written to {out}")
     output.result(
@@ -668,7 +668,7 @@ def trade_off(model: Estimator) -> list[dict[str, Any]]:
     ]
 
 
-def _result(metrics: dict[str, Any] | None) -> str:
+def _score(metrics: dict[str, Any] | None) -> str:
     if metrics is None:
         return ""
     if "accuracy" in metrics:

@@ -266,9 +266,9 @@ class _Work:
         X, R = self.X[job[0]], self.R[job[1]]
         m, k = self.coef.shape
         values, pairs = total = ProductValues.zeros(len(X), self.p, k, self.interactions)
-        least = self._least(X, R)
+        least = self._thresholds(X, R)
         width = int(np.clip(_WIDTH // self.p, 128, 4096))
-        together = [self._alike(x, R, max(1, width // m)) for x in X]
+        together = [self._batches(x, R, max(1, width // m)) for x in X]
         for block in slices(m, width):
             W = np.stack([self._factors(r, block) for r in R], axis=1)  # (p, B, m)
             for i, x in enumerate(X):
@@ -282,7 +282,7 @@ class _Work:
                     pairs[i][np.ix_(pair.columns, pair.columns)] += two
         return total
 
-    def _alike(self, x: FloatArray, R: FloatArray, size: int) -> list[tuple[IntArray, IntArray]]:
+    def _batches(self, x: FloatArray, R: FloatArray, size: int) -> list[tuple[IntArray, IntArray]]:
         """Return background rows that differ from x in the same columns, at most ``size`` at once.
 
         Few support vectors are not worth the calls for one background row alone.
@@ -307,7 +307,7 @@ class _Work:
         np.maximum(logarithms, _LOWEST, out=logarithms)
         return np.asarray(np.exp(logarithms, out=logarithms))
 
-    def _least(self, X: FloatArray, R: FloatArray) -> FloatArray:
+    def _thresholds(self, X: FloatArray, R: FloatArray) -> FloatArray:
         """Return the size of a term below which it is left out, for every pair (n, B)."""
         largest = []
         for rows in (X, R):
@@ -349,7 +349,7 @@ class _Work:
         spread = float(np.abs(h).sum(axis=0).max()) / a
         return _Pair(columns, h, half, common, coef, spread)
 
-    def _room(self, shape: tuple[int, ...]) -> FloatArray:
+    def _buffer(self, shape: tuple[int, ...]) -> FloatArray:
         """Return this thread's room for a block of factors, kept as fresh pages cost time."""
         needed = int(np.prod(shape))
         room: FloatArray | None = getattr(self.local, "room", None)
@@ -371,7 +371,7 @@ class _Work:
         pairs = np.zeros((a, a, pair.coef.shape[1] if self.interactions else 0))
         for part in slices(len(nodes), step):
             tau = nodes[part, None]
-            F = np.add(pair.h, (1.0 / tau)[:, None], out=self._room((len(tau), a, m)))
+            F = np.add(pair.h, (1.0 / tau)[:, None], out=self._buffer((len(tau), a, m)))
             P = np.multiply(pair.common, weights[part, None] / tau)
             for chunk in slices(a, _CHUNK):
                 P *= np.multiply.reduce(F[:, chunk], axis=1)

@@ -107,7 +107,7 @@ def write_transformer(name: str, part: Any) -> StoredTransformer:
     if kind in _LEARNED:
         fitted |= {key: getattr(part, key) for key in _LEARNED[kind]}
     elif isinstance(part, (SimpleImputer, *_ENCODERS)):
-        fitted |= _seen(name, part)
+        fitted |= _learned_state(name, part)
     elif isinstance(part, ColumnTransformer):
         fitted["sparse"] = bool(part.sparse_output_)
         parts = [_write_columns(*one) for one in part.transformers_]
@@ -134,7 +134,7 @@ def _write_columns(name: str, part: Any, columns: Any) -> StoredTransformer:
     return replace(stored, columns=spec)
 
 
-def _seen(name: str, part: Any) -> dict[str, Any]:
+def _learned_state(name: str, part: Any) -> dict[str, Any]:
     if isinstance(part, SimpleImputer):
         indicator = getattr(part, "indicator_", None)
         return {
@@ -180,13 +180,13 @@ def read_pipeline(stored: StoredPipeline) -> Pipeline:
     names = [step.name for step in stored.steps]
     need(len({*names, stored.name}) == len(names) + 1, "two steps have the same name")
     need(isinstance(stored.model, Model), "the pipeline has no model")
-    pipeline, model = _joined(stored.steps), read_model(stored.model)
+    pipeline, model = _read_steps(stored.steps), read_model(stored.model)
     fits = _widths(pipeline)[1] in (None, getattr(model, "n_features_in_", 0))
     need(fits, "the model has other features than its pipeline makes")
     return Pipeline([*pipeline.steps, (stored.name, model)])
 
 
-def _joined(stored: list[StoredTransformer]) -> Pipeline:
+def _read_steps(stored: list[StoredTransformer]) -> Pipeline:
     """Return a pipeline of transformers, each of which takes what the one before it makes."""
     pipeline, made = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
     for _, step in pipeline.steps:
@@ -227,9 +227,9 @@ def read_transformer(stored: StoredTransformer) -> Any:
 def _read(stored: StoredTransformer) -> Any:
     if stored.kind == "Pipeline":
         need(stored.parts, "a pipeline has no steps")
-        return _joined(stored.parts)
+        return _read_steps(stored.parts)
     kind = _CLASSES[stored.kind]
-    parameters = _given(stored, kind)
+    parameters = _read_parameters(stored, kind)
     if kind is TablePreparation:
         return _read_preparation(stored.fitted, parameters)
     n, names = _columns_of(stored)
@@ -244,7 +244,7 @@ def _read(stored: StoredTransformer) -> Any:
     return part
 
 
-def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
+def _read_parameters(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
     parameters = dict(stored.parameters)
     known_names = set(inspect.signature(kind).parameters)
     need(set(parameters) <= known_names, f"{stored.kind} has other parameters")

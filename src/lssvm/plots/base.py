@@ -56,13 +56,15 @@ class Display:
     legend_: Any = None
 
     @classmethod
-    def fitted(cls, model: Estimator, **data: Any) -> Any:
+    def fitted(cls, model: Estimator, *attributes: str, **data: Any) -> Any:
         """Return the fitted model, or raise where it, matplotlib or the data are missing.
 
         Parameters
         ----------
         model : estimator
             Fitted, or a pipeline that ends in a fitted one.
+        *attributes : str
+            What the model has to have.
         **data : object
             The data that are needed, by their names; None is missing.
         """
@@ -73,7 +75,9 @@ class Display:
                 f"{cls.__name__}.from_estimator needs {' and '.join(data)}, the data of the fit: "
                 f"{' and '.join(missing)} did not come."
             )
-        return fitted_model(model)
+        last = fitted_model(model)
+        require(last, attributes, cls.__name__)
+        return last
 
     def open(self, ax: Any, figsize: tuple[float, float], frame: bool = False) -> Any:
         """Return the axes to draw on, without the upper and the right line unless ``frame``.
@@ -252,7 +256,7 @@ def fitted_attributes(model: object) -> dict[str, Any]:
     return {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
 
 
-def behind_steps(estimator: Estimator, X: Any) -> Any:
+def transformed(estimator: Estimator, X: Any) -> Any:
     """Return rows as the model at the end of an estimator takes them, behind its other steps."""
     if isinstance(estimator, Pipeline) and len(estimator) > 1:
         return estimator[:-1].transform(X)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, require, support_magnitudes
+from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, support_magnitudes
 from lssvm.plots.charts import Band, Chart, Line, Mark, Rule, Star
 from lssvm.reductions import SparsityPath
 
@@ -106,8 +106,7 @@ class EntropyTraceDisplay(Display):
         InvalidInputError
             If its prototypes were not selected by entropy.
         """
-        last = cls.fitted(model)
-        require(last, ("selection_",), "an entropy trace")
+        last = cls.fitted(model, "selection_")
         selection = last.selection_
         if selection is None or selection.entropy_trace.size == 0:
             raise InvalidInputError(
@@ -342,8 +341,7 @@ class SparsityDisplay(Display):
         -------
         SparsityDisplay
         """
-        last = cls.fitted(model)
-        require(last, ("sparsity_path",), "a picture of the sparsity")
+        last = cls.fitted(model, "sparsity_path")
         path = last.sparsity_path()
         if isinstance(path, list):
             if output is None or not -len(path) <= output < len(path):
@@ -480,8 +478,7 @@ class RelevanceDisplay(Display):
         -------
         RelevanceDisplay
         """
-        last = cls.fitted(model)
-        require(last, ("feature_relevance_",), "a picture of the relevance of features")
+        last = cls.fitted(model, "feature_relevance_")
         if names is None:
             names = getattr(last, "feature_names_in_", getattr(X, "columns", None))
         return cls(last.feature_relevance_, names, limit=limit).plot(ax)
@@ -628,8 +625,7 @@ class ForecastDisplay(Display):
         -------
         ForecastDisplay
         """
-        last = cls.fitted(model)
-        require(last, ("forecast",), "a picture of a forecast")
+        last = cls.fitted(model, "forecast")
         if steps is None:
             known = X if X is not None else y
             if known is None:

@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.columns import RawColumn, read_column
 from lssvm.explanations import Explanation
-from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, behind_steps, require
+from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, transformed
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
@@ -45,29 +45,17 @@ class ExplanationDisplay(Display):
         **options : object
             As ``explain`` of the model takes them.
         """
-        last = cls.fitted(model)
+        last = cls.fitted(model, "explain")
         if X is None:
             raise InvalidInputError(
                 f"{cls.__name__}.from_estimator needs X, the rows to explain: X did not come."
             )
-        require(last, ("explain",), "an explanation")
         if background is not None:
-            background = behind_steps(model, background)
-        explanation: Explanation = last.explain(behind_steps(model, X), background, **options)
+            background = transformed(model, background)
+        explanation: Explanation = last.explain(transformed(model, X), background, **options)
         return explanation
 
-    def take(self, explanation: Explanation, output: int | str, limit: int = 1) -> None:
-        """Store the explanation of one output, checked, and the order of its columns.
-
-        Parameters
-        ----------
-        explanation : Explanation
-            Of all outputs.
-        output : int or str
-            Which output.
-        limit : int, default=1
-            How many columns are drawn at most.
-        """
+    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
         if not isinstance(explanation, Explanation):
             raise InvalidInputError(
                 f"A {type(explanation).__name__} came in place of an explanation: give what "
@@ -188,9 +176,6 @@ class ColumnsDisplay(ExplanationDisplay):
     """The columns of an explanation, the most important one first."""
 
     options: ClassVar[dict[str, bool]] = {}  # of ``explain``
-
-    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.take(explanation, output, limit)
 
     @classmethod
     def from_estimator(
@@ -412,7 +397,7 @@ class DependenceDisplay(ExplanationDisplay):
         colour: int | str | None = None,
         output: int | str = 0,
     ) -> None:
-        self.take(explanation, output)
+        super().__init__(explanation, output=output)
         self.column = self.column_number(column)
         self.colour = self.companion() if colour is None else self.column_number(colour)
 
@@ -690,7 +675,7 @@ class WaterfallDisplay(ExplanationDisplay):
             if not -n <= row < n:
                 raise InvalidInputError(f"row={row!r} is not there: the explanation has {n} rows.")
             explanation = explanation[row]
-        self.take(explanation, output, limit)
+        super().__init__(explanation, output=output, limit=limit)
 
     @classmethod
     def from_estimator(

@@ -26,7 +26,6 @@ from lssvm.plots.base import (
     fitted_model,
     has_method,
     nameless_rows,
-    require,
     support_magnitudes,
 )
 from lssvm.plots.charts import Band, Chart, Colour, Line, Mark, Points, Whiskers, Words
@@ -260,8 +259,7 @@ class BoundaryDisplay(Display):
         InvalidInputError
             If it is not a classifier with support values, or X and y are not its training data.
         """
-        last = cls.fitted(model, X=X, y=y)
-        require(last, ("decision_function", "classes_"), "a decision boundary")
+        last = cls.fitted(model, "decision_function", "classes_", X=X, y=y)
         if isinstance(kernel := getattr(last, "kernel", None), str) and kernel == "precomputed":
             raise InvalidInputError(
                 f"{type(last).__name__} has a precomputed kernel, whose value at the points of a "
@@ -494,8 +492,7 @@ class PrototypesDisplay(Display):
         InvalidInputError
             If it has no prototypes, or X and y are not its training data.
         """
-        last = cls.fitted(model, X=X)
-        require(last, ("prototypes_", "support_"), "a picture of the prototypes")
+        last = cls.fitted(model, "prototypes_", "support_", X=X)
         support = np.asarray(last.support_, dtype=np.intp)
         if support.size == 0:
             raise InvalidInputError(

@@ -21,7 +21,7 @@ from lssvm.data.raw import RawBlock, Schema, TextColumn, plain_features
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import Fit
-from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, fitted_model
+from lssvm.plots.base import Estimator, fitted_attributes, fitted_model, transformed
 from lssvm.reductions import SparsityPath
 
 MANY = 64  # pairs of classes
@@ -58,7 +58,7 @@ def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, dict[
     return names, int(fitted.get("n_features_in_", 0)), {} if ready is None else ready.kinds
 
 
-def inner_names(estimator: Estimator, d: int) -> tuple[str, ...]:
+def feature_names_of(estimator: Estimator, d: int) -> tuple[str, ...]:
     """Return names of the d features that the model itself sees, behind all preparation."""
     ready = preparation_of(estimator)
     names = ready.feature_names if ready is not None else columns_of(estimator)[0] or ()
@@ -333,7 +333,7 @@ class SampledRows:
 
     def model_features(self, estimator: Estimator) -> FloatArray:
         """Return the features (n, d) that the model itself sees, behind all preparation."""
-        return np.asarray(behind_steps(estimator, self.features(estimator)), dtype=np.float64)
+        return np.asarray(transformed(estimator, self.features(estimator)), dtype=np.float64)
 
     def model_inputs(self, estimator: Estimator) -> Any:
         """Return the rows as the model at the end of an estimator takes them."""

@@ -188,7 +188,7 @@ class TuningSurfaceDisplay(Display):
     def chart(self) -> Chart:
         """Return the surface, or the curve where one parameter was tuned; axes have logarithms."""
         x, y, best = np.log10(self.C), np.log10(self.gamma), self.best_index
-        values, kind = as_shown(self.scores)
+        values, kind = losses_or_scores(self.scores)
         both = (("C", self.C[best]), ("gamma", self.gamma[best]))
         pair = ", ".join(f"{name} = {_text(value)}" for name, value in both if np.isfinite(value))
         if len(self.tuned) < 2:
@@ -230,7 +230,7 @@ class TuningSurfaceDisplay(Display):
     def _draw_surface(self, surface: HeatMap) -> None:
         from matplotlib.ticker import FuncFormatter, LogLocator
 
-        values = as_shown(self.scores)[0]
+        values = losses_or_scores(self.scores)[0]
         wide = not np.array_equal(values, surface.values)  # they are logarithms
         # dark is good, for a loss as for a score
         colours = "cividis" if surface.loss else "cividis_r"
@@ -251,14 +251,14 @@ def _text(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= value < 1e7 else f"{value:.3g}"
 
 
-def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
+def losses_or_scores(scores: FloatArray) -> tuple[FloatArray, str]:
     """Return what is shown for scores, and what it is called: minus a loss is a loss.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.tuning import as_shown
-    >>> as_shown(np.array([-2.0, -1.0]))
+    >>> from lssvm.plots.tuning import losses_or_scores
+    >>> losses_or_scores(np.array([-2.0, -1.0]))
     (array([2., 1.]), 'loss')
     """
     return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
@@ -612,7 +612,7 @@ class PrototypeCurveDisplay(Display):
             folds = sum(key.startswith("split") for key in last.cv_results_)
             spread = np.asarray(results["std_test_score"]) / np.sqrt(folds)
             rate, name = is_classifier(last) and last.scoring is None, name or "cross-validation"
-            kind = as_shown(values)[1]
+            kind = losses_or_scores(values)[1]
             offset, factor = 0.0, -1.0 if kind == "loss" else 1.0
             label = f"cross-validated {kind}"
         if rate:

@@ -23,7 +23,7 @@ from lssvm.plots.rows import (
     SampledRows,
     as_numbers,
     classifies,
-    inner_names,
+    feature_names_of,
     prediction_work,
     table_record,
 )
@@ -337,7 +337,7 @@ def _relevance(subject: Subject) -> list[html.Markup]:
     relevance = fitted_attributes(subject.model).get("feature_relevance_")
     if relevance is None:
         return []
-    names = inner_names(subject.estimator, len(relevance))
+    names = feature_names_of(subject.estimator, len(relevance))
     display = RelevanceDisplay(relevance, names, limit=SHOWN)
     shares = display.shares
     subject.facts["relevance"] = {names[i]: float(shares[i]) for i in display.order}
@@ -371,10 +371,10 @@ def shapes(subject: Subject) -> html.Section | None:
     if not grids:
         return None
     facts = subject.facts["partial_dependence"] = {}
-    drawn = [_one(subject, rows, grid, facts) for grid in grids]
+    drawn = [_curve(subject, rows, grid, facts) for grid in grids]
     coarse = [Grid.of(subject.train, grid.name, CELLS) for grid in grids[:3]]
     first, *rest = [grid for grid in coarse if grid is not None]
-    drawn += [_two(subject, rows, [first, other]) for other in rest]
+    drawn += [_map(subject, rows, [first, other]) for other in rest]
     words = (
         f"One column at a time is set to each of its values in {len(rows):,} training rows, and "
         "the predictions are averaged: the line. The band holds the middle half of the rows. A "
@@ -382,7 +382,7 @@ def shapes(subject: Subject) -> html.Section | None:
         "with others. Some combinations may never occur in reality."
     )
     body = [html.pictures(*drawn)]
-    warped = [made for grid in grids if (made := _warp(subject, grid)) is not None]
+    warped = [made for grid in grids if (made := _warp_curve(subject, grid)) is not None]
     if warped:
         about = (
             "The model has learned a scale for every place of a column, a warp: where it is "
@@ -393,7 +393,7 @@ def shapes(subject: Subject) -> html.Section | None:
     return html.Section("shapes", "What the leading columns do", "Shapes", words, body)
 
 
-def _lines(subject: Subject, values: FloatArray) -> list[int]:
+def _varying_outputs(subject: Subject, values: FloatArray) -> list[int]:
     """Return the classes or outputs that are drawn: the positive of two, else those that vary."""
     q = values.shape[-1]
     if subject.classification and q == 2:
@@ -414,9 +414,9 @@ def _ticks(grid: Grid) -> Ticks | None:
     return list(zip(grid.places.tolist(), names, strict=True)) if grid.text else None
 
 
-def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any]) -> html.Markup:
+def _curve(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any]) -> html.Markup:
     values, kind = partial_dependence(subject.estimator, rows, [grid])  # (g, m, q)
-    lines = _lines(subject, values)
+    lines = _varying_outputs(subject, values)
     facts[grid.name] = {"values": grid.values, "mean": values.mean(axis=1)[:, lines].tolist()}
     name, response = short(grid.name, 40), _response(subject, kind, lines)
     marks: list[Mark] = []
@@ -435,7 +435,7 @@ def _one(subject: Subject, rows: SampledRows, grid: Grid, facts: dict[str, Any])
     return html.figure(Chart(*axes, y_limits=limits, x_ticks=_ticks(grid)), caption)
 
 
-def _warp(subject: Subject, grid: Grid) -> html.Markup | None:
+def _warp_curve(subject: Subject, grid: Grid) -> html.Markup | None:
     """Return the slope of the warp of a model for tables along a column of numbers."""
     record = table_record(subject.model)
     warped = [] if record is None else [m for m in record.used if m.metric.warp is not None]
@@ -461,10 +461,10 @@ def _warp(subject: Subject, grid: Grid) -> html.Markup | None:
     return html.figure(chart, caption)
 
 
-def _two(subject: Subject, rows: SampledRows, pair: list[Grid]) -> html.Markup:
+def _map(subject: Subject, rows: SampledRows, pair: list[Grid]) -> html.Markup:
     sample = rows.subsample(max(SHAPE_ROWS[0], len(rows) // 3), seed=3)
     values, kind = partial_dependence(subject.estimator, sample, pair)
-    j = _lines(subject, values.reshape(-1, *values.shape[2:]))[0]
+    j = _varying_outputs(subject, values.reshape(-1, *values.shape[2:]))[0]
     mean = values.mean(axis=2)[..., j].T  # rows of the chart are the second column
     response, names = _response(subject, kind, [j]), [short(grid.name, 40) for grid in pair]
     x, y = (_edges(grid.places) for grid in pair)
@@ -499,7 +499,7 @@ def explained_rows(subject: Subject) -> html.Section | None:
     """Return the section of explanations; None where the model has none."""
     if not subject.has_features or not has_method(subject.model, "explain"):
         return None
-    typical, worst = _chosen(subject)
+    typical, worst = _choose_rows(subject)
     explained = explanation(subject, [*typical, *worst])
     if explained is None:
         return None
@@ -507,7 +507,7 @@ def explained_rows(subject: Subject) -> html.Section | None:
     names = [f"Typical row {i + 1}" for i in range(len(typical))]
     names += [f"{wrong} {i + 1}" for i in range(len(worst))]
     rows = zip([*typical, *worst], names, strict=True)
-    drawn = [_explained(subject, explained, i, *row) for i, row in enumerate(rows)]
+    drawn = [_explain_row(subject, explained, i, *row) for i, row in enumerate(rows)]
     output = "score" if subject.classification else "prediction"
     exact = "exact" if explained.exact else "sampled, and the ± is a standard error"
     words = (
@@ -533,7 +533,7 @@ def explanation(subject: Subject, rows: list[int]) -> Explanation | None:
     return None
 
 
-def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
+def _choose_rows(subject: Subject) -> tuple[list[int], list[int]]:
     """Return rows with typical errors and with the largest ones."""
     if not subject.classification:
         error = losses(subject.numbers.predicted, subject.numbers.Y, classes=False)
@@ -554,7 +554,7 @@ def _chosen(subject: Subject) -> tuple[list[int], list[int]]:
     return typical, worst
 
 
-def _explained(
+def _explain_row(
     subject: Subject, explained: Explanation, i: int, row: int, name: str
 ) -> html.Markup:
     """Return what the columns add to the output of a row, for the positive or predicted class."""
@@ -581,7 +581,7 @@ def _explained(
         caption += f"{names_of[2]}."
     names = None
     if subject.model is not subject.estimator:
-        names = inner_names(subject.estimator, len(explained.feature_names))
+        names = feature_names_of(subject.estimator, len(explained.feature_names))
     display = WaterfallDisplay(explained, i, output=output, limit=ROW_COLUMNS)
     lines = [
         (label, sign * value, plus_minus(sign * value, error, sign=True))

@@ -183,7 +183,7 @@ def comparison(subject: Subject) -> html.Section | None:
     this = html.tag("strong", f"this model ({name})")
     rows = [[this, percent(quality), "", f"{subject.train.n_rows:,}"]]
     for one in compared:
-        against = compared_with(one.gain, *one.ends, _points)
+        against = compared_with(one.gain, *one.ends, _in_points)
         rows.append([one.name, percent(max(one.value, 0.0)), against, f"{one.rows:,}"])
     caption = (
         "Other models with their default settings, on the same rows; the difference with its 95 % "
@@ -192,10 +192,10 @@ def comparison(subject: Subject) -> html.Section | None:
     measure = "Right" if subject.classification else "Explained variance"
     head = ["Model", measure, "Compared with this model", "Fitted to rows"]
     title, body = "Compared with other models", [html.table(caption, head, rows)]
-    return html.Section("comparison", title, "Comparison", _words(compared), body)
+    return html.Section("comparison", title, "Comparison", _summary(compared), body)
 
 
-def _points(value: float) -> str:
+def _in_points(value: float) -> str:
     return f"{100.0 * value:.1f}".replace("-", MINUS)
 
 
@@ -212,12 +212,12 @@ def compared_with(gain: float, low: float, high: float, write: Callable[[float],
         return "the same"
     side = 1.0 if gain >= 0 else -1.0
     interval = " to ".join(map(write, sorted([side * low, side * high])))
-    unit = " points" if write is _points else ""
+    unit = " points" if write is _in_points else ""
     known = f" ({interval})" if math.isfinite(low) else ""
     return f"{write(abs(gain))}{unit} {'worse' if gain >= 0 else 'better'}{known}"
 
 
-def _words(compared: list[Compared]) -> str:
+def _summary(compared: list[Compared]) -> str:
     better = [one for one in compared if one.ends[1] < 0]
     if better:
         best = max(better, key=lambda one: one.value)
@@ -246,7 +246,7 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
     advice : str or None
         The conclusion from the learning curve.
     """
-    lines = [*_data(subject), *_models(subject), *_settings(subject)]
+    lines = [*_data_advice(subject), *_model_advice(subject), *_parameter_advice(subject)]
     lines += [] if advice is None else [advice]
     if subject.test is None:
         lines.append("Test rows would show the accuracy on rows that were not used for any choice.")
@@ -260,7 +260,7 @@ def help_section(facts: dict[str, Any], lines: list[str]) -> html.Section:
     return html.Section("help", "What would help", "What helps", words, [html.bullets(lines)])
 
 
-def _data(subject: Subject) -> Iterator[str]:
+def _data_advice(subject: Subject) -> Iterator[str]:
     data = subject.facts.get("data", {})
     for name in list(data.get("suspected_leaks", ()))[:1]:
         yield (
@@ -275,7 +275,7 @@ def _data(subject: Subject) -> Iterator[str]:
         yield f"The loss falls when {listing(harmful[:3])} is shuffled: try without it."
 
 
-def _models(subject: Subject) -> Iterator[str]:
+def _model_advice(subject: Subject) -> Iterator[str]:
     kind = "Classifier" if subject.classification else "Regressor"
     compared = subject.facts.get("comparison", {})
     better = {
@@ -297,7 +297,7 @@ def _models(subject: Subject) -> Iterator[str]:
         yield f'LSSVM{kind}("best") tries more configurations, in several times the time.'
 
 
-def _settings(subject: Subject) -> Iterator[str]:
+def _parameter_advice(subject: Subject) -> Iterator[str]:
     params = subject.model.get_params(deep=False)
     spans = subject.facts.get("importance_interval", {}).values()
     gains = np.array([max(low, 0.0) for low, _ in spans])

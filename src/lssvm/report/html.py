@@ -492,8 +492,8 @@ def svg(chart: charts.Chart, height: int = 290) -> Markup:
     horizontal = chart.values("x"), left, WIDTH - 10.0 - BAR * bool(maps), chart.x_limits
     x = Scale.of(*horizontal, log=chart.x_log, margin=margin)
     x_ticks = x.ticks() if chart.x_ticks is None else chart.x_ticks
-    words = [_words(short(name, 12), left - 6, y(value) + 4, "end") for value, name in y_ticks]
-    words += [_words(short(name, 12), x(value), y.start + 16) for value, name in x_ticks]
+    words = [_label(short(name, 12), left - 6, y(value) + 4, "end") for value, name in y_ticks]
+    words += [_label(short(name, 12), x(value), y.start + 16) for value, name in x_ticks]
     lines = [f"M{left:.1f} {y(value):.1f}H{x.stop:.1f}" for value, _ in y_ticks]
     lines += [f"M{x(value):.1f} {y.stop:.1f}V{y.start:.1f}" for value, _ in x_ticks]
     turned = (y.start + y.stop) / 2
@@ -504,16 +504,16 @@ def svg(chart: charts.Chart, height: int = 290) -> Markup:
         [tag("g", list(_heat_map(mark, x, y)), shape_rendering="crispEdges") for mark in maps],
         None if maps else tag("path", d="".join(lines), class_="grid"),
         tag("g", words, class_="ticks"),
-        _words(short(chart.x_label, 56), (left + x.stop) / 2, height - 7, class_="axis"),
-        _words(short(chart.y_label, 46), 13, turned, transform=turn, class_="axis"),
-        [list(_drawn(mark, x, y)) for mark in chart.marks],
+        _label(short(chart.x_label, 56), (left + x.stop) / 2, height - 7, class_="axis"),
+        _label(short(chart.y_label, 46), 13, turned, transform=turn, class_="axis"),
+        [list(_mark_elements(mark, x, y)) for mark in chart.marks],
         viewBox=f"0 0 {WIDTH} {height}",
         role="img",
         aria_label=clean(chart.title),
     )
 
 
-def _drawn(mark: charts.Mark, x: Scale, y: Scale) -> Iterator[Markup]:
+def _mark_elements(mark: charts.Mark, x: Scale, y: Scale) -> Iterator[Markup]:
     """Yield the elements of a mark."""
     colour, opacity = colour_class(mark.colour), None if mark.opacity == 1.0 else mark.opacity
     match mark:
@@ -554,7 +554,7 @@ def _drawn(mark: charts.Mark, x: Scale, y: Scale) -> Iterator[Markup]:
             yield tag("g", inner, class_=f"fl star {colour}")
         case charts.Words():
             for text, a, b in zip(mark.texts, x(mark.x), y(mark.y), strict=True):
-                yield _words(text, a, b, class_="word")
+                yield _label(text, a, b, class_="word")
         case charts.Points():
             yield from _points(mark, _places(mark.x, mark.y, x, y), colour, opacity)
 
@@ -619,7 +619,7 @@ def _heat_map(mark: charts.HeatMap, x: Scale, y: Scale) -> Iterator[Markup]:
         yield tag("path", d="".join(cells), **style)
     ends = mark.ends[::-1] if mark.loss else mark.ends
     places = zip(ends, (bar[0] + 13.0, bar[-1] - 5.0), strict=True)
-    names = [_words(name, WIDTH - 2.0, at, "end") for name, at in places]
+    names = [_label(name, WIDTH - 2.0, at, "end") for name, at in places]
     yield tag("g", names, class_="ticks")
 
 
@@ -639,7 +639,7 @@ def _path(places: list[str]) -> str:
     return f"M{places[0]}" + ("L" + " ".join(places[1:]) if places[1:] else "h0") if places else ""
 
 
-def _words(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
+def _label(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
     return tag("text", words, x=x, y=y, text_anchor=anchor, **more)
 
 

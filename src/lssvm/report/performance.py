@@ -43,7 +43,7 @@ def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], ht
         first, leading, listed = _classes(subject)
     else:
         first, leading, listed = _numbers(subject, intervals)
-    about = html.why(_explained(subject))
+    about = html.why(_how_measured(subject))
     body = [_tiles(subject, leading) if leading else None, about, listed]
     return first, html.Section("figures", "How good it is", "Metrics", None, body)
 
@@ -168,7 +168,7 @@ def _tiles(subject: Subject, measures: list[Measure]) -> html.Markup:
     return html.tiles([*((m.name, m.shown, m.span) for m in measures), (name, size, rows)])
 
 
-def _explained(subject: Subject) -> str:
+def _how_measured(subject: Subject) -> str:
     """Return how the metrics were computed, and note what limits them."""
     checked, model, notes = len(subject.checked), subject.model, subject.notes
     if checked < FEW:
@@ -235,14 +235,17 @@ def mistakes(subject: Subject) -> html.Section:
         "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
-    matrix, tables = _matrix(counts, names), [_pairs(counts, names), _by_class(subject)]
+    matrix, tables = (
+        _confusion_table(counts, names),
+        [_mistakes(counts, names), _by_class(subject)],
+    )
     if len(names) <= SMALL:
         matrix, tables = html.pictures(matrix, *tables), []
     body = [matrix, html.pictures(*tables) if tables else None]
     return html.Section("classes", "Where it is right and wrong", "Mistakes", words, body)
 
 
-def _matrix(counts: FloatArray, names: list[str]) -> html.Markup:
+def _confusion_table(counts: FloatArray, names: list[str]) -> html.Markup:
     small = len(names) > SMALL
     length = 6 if small else 16
     rows = []
@@ -266,7 +269,7 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else number(value)
 
 
-def _pairs(counts: FloatArray, names: list[str]) -> html.Markup | None:
+def _mistakes(counts: FloatArray, names: list[str]) -> html.Markup | None:
     """Return the most frequent mistakes, where there are more than two classes."""
     off = counts - np.diag(np.diag(counts))
     largest = np.argsort(-off, axis=None, kind="stable")[:MISTAKES]
@@ -361,17 +364,17 @@ def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: st
     if len(curves) <= CURVES:
         several = len(predictions.classes) > 2
         names = {c: short(predictions.classes[c], 24) if several else "" for c in curves}
-        return [Line(*_thin(*made[key]), names[c], c) for c, made in curves.items()]
+        return [Line(*_thin_out(*made[key]), names[c], c) for c, made in curves.items()]
     grid = np.linspace(0, 1, 101)
     mean = np.mean([np.interp(grid, *made[key]) for made in curves.values()], axis=0)
     thin = [
-        Line(*_thin(*made[key]), "" if i else "each class", opacity=0.45, width=1.0)
+        Line(*_thin_out(*made[key]), "" if i else "each class", opacity=0.45, width=1.0)
         for i, made in enumerate(curves.values())
     ]
     return [*thin, Line(grid, mean, "mean", "text", width=2.6)]
 
 
-def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, FloatArray]:
+def _thin_out(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, FloatArray]:
     """Return a curve with no more points than a screen shows."""
     if len(x) <= most:
         return x, y

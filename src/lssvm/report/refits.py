@@ -16,11 +16,11 @@ from lssvm.codes import Coding
 from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
-    behind_steps,
     class_positions,
     fitted_model,
     has_method,
     require,
+    transformed,
 )
 from lssvm.plots.rows import (
     MANY,
@@ -313,7 +313,7 @@ def held_out_intervals(estimator: Estimator, rows: SampledRows) -> list[measures
     order, cut = np.random.default_rng(0).permutation(len(sample)), len(sample) // 5
     copy = fit_copy(estimator, sample.take(np.sort(order[cut:])))
     held_out = sample.take(np.sort(order[:cut]))
-    X = behind_steps(copy, held_out.features(estimator))
+    X = transformed(copy, held_out.features(estimator))
     return measures.model_intervals(fitted_model(copy), X, held_out)
 
 

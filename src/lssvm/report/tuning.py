@@ -14,7 +14,7 @@ from lssvm.plots.charts import Band, Chart, Line, Points, Star
 from lssvm.plots.plane import project
 from lssvm.plots.rows import (
     basis,
-    inner_names,
+    feature_names_of,
     is_table,
     parameters_of,
     preparation_of,
@@ -22,7 +22,7 @@ from lssvm.plots.rows import (
     support_size,
     table_record,
 )
-from lssvm.plots.tuning import KEYS, as_shown
+from lssvm.plots.tuning import KEYS, losses_or_scores
 from lssvm.report import html
 from lssvm.report.measures import as_columns
 from lssvm.report.refits import LearningCurve, Subject, learning_curve
@@ -50,7 +50,7 @@ def tuning(subject: Subject) -> html.Section | None:
     if set(KEYS) <= set(results):
         _note_edges(subject, TuningSurfaceDisplay(results))
     body = [search_figure(results), _sizes(subject)]
-    return html.Section("tuning", "How it was tuned", "Tuning", _words(subject), body)
+    return html.Section("tuning", "How it was tuned", "Tuning", _search_summary(subject), body)
 
 
 def tuning_result(model: object) -> TuningResult | None:
@@ -65,7 +65,7 @@ def search_figure(results: dict[str, Any]) -> html.Markup | None:
         C, scores = (np.asarray(results.get(key, ())) for key in ("param_C", "mean_test_score"))
         if len(C) < 2:
             return None
-        (values, kind), best = as_shown(scores), int(np.argmax(scores))
+        (values, kind), best = losses_or_scores(scores), int(np.argmax(scores))
         order = np.argsort(C)
         marks = [Line(C[order], values[order]), Star(C[best], values[best], "chosen", "text")]
         title = f"Leave-one-out {kind} against C"
@@ -75,7 +75,7 @@ def search_figure(results: dict[str, Any]) -> html.Markup | None:
     display = TuningSurfaceDisplay(results)
     if not display.tuned:
         return None
-    chart, (values, _), best = display.chart(), as_shown(display.scores), display.best_index
+    chart, (values, _), best = display.chart(), losses_or_scores(display.scores), display.best_index
     chosen = [f"{name} = {number(vars(display)[name][best])}" for name in display.tuned]
     ends = f"from {number(values.min())} to {number(values.max())}"
     caption = f"{chart.title}, {ends}. Chosen: {', '.join(chosen)}."
@@ -94,7 +94,7 @@ def _note_edges(subject: Subject, display: TuningSurfaceDisplay) -> None:
             )
 
 
-def _words(subject: Subject) -> str:
+def _search_summary(subject: Subject) -> str:
     settings, search = subject.model.get_params(deep=False), tuning_result(subject.model)
     fitted = fitted_attributes(subject.model)
     tried = fitted.get("n_evaluations_", len(fitted["cv_results_"]["mean_test_score"]))
@@ -124,7 +124,7 @@ def _sizes(subject: Subject) -> html.Markup | None:
     results = fitted_attributes(subject.model).get("size_results_")
     if not results:
         return None
-    values, kind = as_shown(np.asarray(results["mean_test_score"]))
+    values, kind = losses_or_scores(np.asarray(results["mean_test_score"]))
     lines = zip(results["n_prototypes"], values, results["std_test_score"], strict=True)
     rows = [[f"{m:,}", number(v), number(d)] for m, v, d in lines]
     head = ["Prototypes", f"Cross-validated {kind}", "Deviation over folds"]
@@ -220,7 +220,7 @@ def prototypes(subject: Subject) -> html.Section | None:
     X = rows.model_features(subject.estimator)
     if X.shape[1] != Z.shape[1]:
         return None
-    names = inner_names(subject.estimator, X.shape[1])
+    names = feature_names_of(subject.estimator, X.shape[1])
     if preparation_of(subject.estimator) is not None:
         names = tuple(f"{name} (scaled)" for name in names)
     points, places, axes = project(X, Z, names)
