@@ -73,16 +73,16 @@ class Output:
         from rich.console import Console
         from rich.table import Table
 
-        made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for j, name in enumerate(columns):
             side: Any = "left" if j in left else "right"
-            made.add_column(printable(name), justify=side, overflow="fold")
+            table.add_column(printable(name), justify=side, overflow="fold")
         for row in rows:
-            made.add_row(*[printable(shown(value), LONGEST) for value in row])
+            table.add_row(*[printable(shown(value), LONGEST) for value in row])
         console = Console(file=sys.stdout, markup=False, highlight=False)
         console.width = console.width if console.is_terminal else 120
         with console.capture() as text:
-            console.print(made)
+            console.print(table)
         lines = [line.rstrip() for line in text.get().splitlines()]
         heading = [printable(title, LONGEST)] if title else []
         sys.stdout.write("\n".join([*heading, *lines, "", ""]))

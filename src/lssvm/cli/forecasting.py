@@ -175,9 +175,9 @@ def backtest(y: Any, options: Forecast, season: int | None) -> dict[str, Any] | 
     if len(y) < _LONG or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
-    made = {"model": make_model(past, options, steps, season).fit(past).forecast(steps)}
-    made |= baselines(past, steps, season)
-    rmse = {name: float(np.sqrt(np.mean((v - truth) ** 2))) for name, v in made.items()}
+    forecasts = {"model": make_model(past, options, steps, season).fit(past).forecast(steps)}
+    forecasts |= baselines(past, steps, season)
+    rmse = {name: float(np.sqrt(np.mean((v - truth) ** 2))) for name, v in forecasts.items()}
     return {
         "steps": steps,
         "rmse": rmse.pop("model"),

@@ -377,8 +377,8 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
     if settings.pop("tuning", "joint") == "separate":
         settings["search"] = replace(make_search(settings.get("search", "path")), per_output=True)
     parameters = {_PARAMETERS.get(name, name): value for name, value in settings.items()}
-    made = estimators_of(kind)[0 if classes else 1]
-    model = made(random_state=options.seed, **parameters)
+    estimator = estimators_of(kind)[0 if classes else 1]
+    model = estimator(random_state=options.seed, **parameters)
     if kind in ("dual", "greedy"):  # models of rows in memory, behind what makes numbers of a table
         target = "classes" if classes else "numbers"
         ready = TablePreparation(target=target, ordered=orders or None, random_state=options.seed)

@@ -627,8 +627,8 @@ def as_function(command: type[General]) -> Callable[..., None]:
         if re.fullmatch(r"[a-z][a-z0-9-]*(\|[a-z][a-z0-9-]*)*", metavar or ""):
             choices[one.name] = (*names, f"--{one.name.replace('_', '-')}")[0], str(metavar)
         hint: Any = Annotated[hints[one.name], info]
-        made = Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=hint)
-        parameters.append(made if one.default is MISSING else made.replace(default=one.default))
+        entry = Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=hint)
+        parameters.append(entry if one.default is MISSING else entry.replace(default=one.default))
 
     def run(**values: Any) -> None:
         for option, (written, words) in choices.items():

@@ -89,7 +89,7 @@ class Table:
     ) -> Scan:
         """Return a scan of it."""
         csv = replace(self.csv, types={**self.csv.types, **(types or {})})
-        made = scan(
+        data = scan(
             self.path,
             target=target,
             columns=None if columns is None else list(columns),
@@ -97,8 +97,8 @@ class Table:
             csv=csv,
             **options,
         )
-        reader: Any = made.reader  # rows without a target are skipped
-        return made if target is None else replace(made, reader=replace(reader, skip=True))
+        reader: Any = data.reader  # rows without a target are skipped
+        return data if target is None else replace(data, reader=replace(reader, skip=True))
 
     def raw_batches(self, names: Sequence[str], nulls: tuple[str, ...] = ()) -> Iterator[Any]:
         """Yield columns of all files with the types they have there (CSV: as text)."""

@@ -118,14 +118,14 @@ def _write_columns(name: str, part: Any, columns: Any) -> StoredTransformer:
     """Return one part of a `ColumnTransformer`, with its columns."""
     passed = isinstance(part, FunctionTransformer) and part.func is None
     stored = _write_step(name, "passthrough" if passed else part)
-    one = isinstance(columns, str | int)
+    single = isinstance(columns, str | int)
     if isinstance(columns, slice):
         values = [columns.start, columns.stop, columns.step]
         spec: dict[str, Any] = {"slice": values}
     else:
-        array = np.asarray([columns] if one else columns)
+        array = np.asarray([columns] if single else columns)
         values = (np.flatnonzero(array) if array.dtype.kind == "b" else array).tolist()
-        spec = {"one": values[0]} if one else {"list": values}
+        spec = {"one": values[0]} if single else {"list": values}
     if not all(isinstance(v, str | int) or (v is None and "slice" in spec) for v in values):
         raise InvalidInputError(
             f"The columns of the step {name!r} cannot be stored in a model file: give names or "
@@ -188,11 +188,14 @@ def read_pipeline(stored: StoredPipeline) -> Pipeline:
 
 def _read_steps(stored: list[StoredTransformer]) -> Pipeline:
     """Return a pipeline of transformers, each of which takes what the one before it makes."""
-    pipeline, made = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
+    pipeline, n = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
     for _, step in pipeline.steps:
-        taken, after = _widths(step)
-        need(made is None or taken in (None, made), "a step takes other columns than it is given")
-        made = after or made
+        width_in, width_out = _widths(step)
+        need(
+            n is None or width_in in (None, n),
+            "a step takes other columns than it is given",
+        )
+        n = width_out or n
     return pipeline
 
 
@@ -361,9 +364,9 @@ def _read_column_transformer(
         place = part.output_indices_[name]  # as if it passed its columns on
         n_columns = place.stop - place.start
         passes = isinstance(one, (str, FunctionTransformer))
-        taken, made = (None, None) if passes else _widths(one)
-        need(taken in (None, n_columns), "a transformer takes other columns than it is given")
-        end = begin + (n_columns if made is None else made)
+        width_in, width_out = (None, None) if passes else _widths(one)
+        need(width_in in (None, n_columns), "a transformer takes other columns than it is given")
+        end = begin + (n_columns if width_out is None else width_out)
         part.output_indices_[name], begin = slice(begin, end), end
     part.sparse_output_ = bool(stored.fitted.get("sparse"))
     return part

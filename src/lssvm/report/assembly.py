@@ -126,10 +126,10 @@ def write_report(
     }
     if subject.classification and len(subject.classes.classes) == 2:
         subject.facts["pos_label"] = str(subject.classes.classes[subject.classes.positive])
-    words, sections = _sections(subject, train, test, seconds, settings or {})
+    text, sections = _sections(subject, train, test, seconds, settings or {})
     line = f"{name} · fitted to {rows.n_rows:,} rows of {len(rows.schema.names):,} columns"
     line += "" if tested is None else f" · tested on {tested.n_rows:,} others"
-    html.write_page(path, title or f"Predicting {short(subject.target, 60)}", line, words, sections)
+    html.write_page(path, title or f"Predicting {short(subject.target, 60)}", line, text, sections)
     return subject.facts | {"notes": list(subject.notes)}
 
 
@@ -153,10 +153,10 @@ def write_forecast(
         Values after the last one, which the page then begins with.
     """
     arguments = (model, train, test, settings or {}, seconds, following)
-    subject, words, sections = forecast_sections(*arguments)
+    subject, text, sections = forecast_sections(*arguments)
     n, later = len(subject.past), len(subject.test)
     line = f"NARX · fitted to {n:,} values · tested on {later:,} others"
-    html.write_page(path, title or "Forecasting a series", line, words, sections)
+    html.write_page(path, title or "Forecasting a series", line, text, sections)
     return {
         "task": "forecast",
         "model": "NARX",
@@ -185,7 +185,7 @@ def _sections(
         intervals = find(*unseen)
         first, metrics = summary(subject, intervals)
         checks = [errors(subject), coverage(subject, intervals)]
-    made = [
+    sections = [
         metrics,
         *checks,
         comparison(subject),
@@ -199,14 +199,14 @@ def _sections(
         prototypes(subject),
         learned := learning(subject),
     ]
-    advice = None if learned is None else learned.words
-    made += [
+    advice = None if learned is None else learned.text
+    sections += [
         help_section(subject.facts, suggestions(subject, advice)),
         time_spent(subject.facts, seconds, tuning_result(subject.model)),
         reproduce(subject, train, test, settings),
     ]
-    listed = html.with_notes(made, subject.notes, settings, _test_notes(subject))
-    return lead(subject, first, advice), listed
+    all_sections = html.with_notes(sections, subject.notes, settings, _test_notes(subject))
+    return lead(subject, first, advice), all_sections
 
 
 def _test_notes(subject: Subject) -> Iterator[str]:

@@ -67,13 +67,13 @@ def column_facts(name: str, values: FloatArray | TextColumn) -> ColumnFacts:
         kind, known = "text", numbers[numbers >= 0]
         levels = [values.levels[int(code)] for code in np.unique(known)]
         names = ", ".join(short(level, 16) for level in levels[:LEVELS])
-        words = f"{len(levels):,} categories: {names}{', …' if len(levels) > LEVELS else ''}"
+        text = f"{len(levels):,} categories: {names}{', …' if len(levels) > LEVELS else ''}"
         counter = True
     else:
         kind, known = "number", numbers[np.isfinite(numbers)]
-        words = "no value"
+        text = "no value"
         if known.size:
-            words = f"{number(known.min())} to {number(known.max())}, mean {number(known.mean())}"
+            text = f"{number(known.min())} to {number(known.max())}, mean {number(known.mean())}"
         # whole numbers that never repeat and leave few gaps, as those of a counter
         whole = known.size > 0 and bool(np.all(known == np.floor(known)))
         counter = whole and float(np.ptp(known)) < 2.0 * n
@@ -81,7 +81,7 @@ def column_facts(name: str, values: FloatArray | TextColumn) -> ColumnFacts:
     suspicion = "constant" if different < 2 else ""
     if n >= FEW and different == len(known) == n and counter:
         suspicion = "an identifier"
-    return ColumnFacts(name, kind, n - len(known), words, suspicion)
+    return ColumnFacts(name, kind, n - len(known), text, suspicion)
 
 
 def leaks(rows: SampledRows, classification: bool) -> dict[str, float]:
@@ -152,7 +152,7 @@ def data(subject: Subject) -> html.Section | None:
         notes += [f"Column {n!r}: {guess}." for n, guess in ready.guesses.items()]
     texts = sum(fact.kind == "text" for fact in facts)
     examined = "" if rows.complete else f" (of which {len(rows):,} were examined)"
-    words = (
+    text = (
         f"{rows.n_rows:,} training rows{examined}, {len(facts) - texts:,} columns of numbers and "
         f"{texts:,} of text. "
         + (f"{duplicates:,} rows are copies of another row. " if duplicates else "")
@@ -168,8 +168,8 @@ def data(subject: Subject) -> html.Section | None:
     head, *lines = [[line[j] for j in filled] for line in lines]
     listed = html.table("Columns of the training rows.", head, lines, class_=None)
     if len(lines) > LONG:
-        listed = html.more(f"The {len(facts):,} columns", listed)
-    return html.Section("data", "What it learned from", "Data", words, [_target(subject), listed])
+        listed = html.details(f"The {len(facts):,} columns", listed)
+    return html.Section("data", "What it learned from", "Data", text, [_target(subject), listed])
 
 
 def _target(subject: Subject) -> html.Markup:
@@ -184,8 +184,8 @@ def _target(subject: Subject) -> html.Markup:
         for label, n in zip(labels, sizes, strict=True)
     ]
     colours = [html.colour_class(c) for c in range(len(rows))]
-    made = html.bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)
-    return made if len(rows) <= LONG else html.more(f"The {len(rows)} classes", made)
+    table = html.bar_table("Training rows by class.", ["Class", "", "Rows"], rows, colours)
+    return table if len(rows) <= LONG else html.details(f"The {len(rows)} classes", table)
 
 
 WORK = 1.2e10  # kernel operations that shuffling columns may take
@@ -264,10 +264,10 @@ def shuffle_importance(estimator: Estimator, rows: SampledRows) -> Importance:
     rise = np.zeros((len(tried), len(sample)))
     for begin in range(0, repeats, together):
         part = places[begin : begin + together]
-        repeated = sample.take(np.tile(np.arange(len(sample)), len(part)))
+        tiled = sample.take(np.tile(np.arange(len(sample)), len(part)))
         for i, j in enumerate(tried):
-            lost, _ = model_losses(estimator, repeated.permuted(rows.schema.names[j], part.ravel()))
-            rise[i] += (lost.reshape(len(part), -1) - base).sum(axis=0) / repeats
+            errors, _ = model_losses(estimator, tiled.permuted(rows.schema.names[j], part.ravel()))
+            rise[i] += (errors.reshape(len(part), -1) - base).sum(axis=0) / repeats
     mean, error = np.array([mean_and_error(each, sample.weight) for each in rise]).T
     order = np.argsort(-mean, kind="stable")
     names = tuple(rows.schema.names[tried[i]] for i in order)
@@ -310,14 +310,14 @@ def columns(subject: Subject) -> html.Section | None:
     ends = np.column_stack([mean - Z95 * error, mean + Z95 * error])
     subject.facts["importance"] = dict(zip(names, mean.tolist(), strict=True))
     subject.facts["importance_interval"] = dict(zip(names, ends.tolist(), strict=True))
-    words = (
+    text = (
         f"Each column in turn was shuffled among {n:,} {kind} rows ({repeats} times), which "
         f"removes its information about the target. The bars show by how much the {loss} rises. A "
         "column whose interval contains zero may not matter; columns with the same information can "
         "replace each other and look unimportant."
     )
     if tried < d:
-        words += (
+        text += (
             f" Of {d:,} columns, the {tried} that correlate most with the predictions were tried."
         )
     lines = [
@@ -330,7 +330,7 @@ def columns(subject: Subject) -> html.Section | None:
     caption += f" {rest} more columns matter less." if rest > 0 else ""
     bars = html.bar_table(caption, ["Column", "", "Loss rises by"], lines[:SHOWN])
     body = [bars, *_relevance(subject)]
-    return html.Section("columns", "Which columns matter", "Columns", words, body)
+    return html.Section("columns", "Which columns matter", "Columns", text, body)
 
 
 def _relevance(subject: Subject) -> list[html.Markup]:
@@ -341,13 +341,13 @@ def _relevance(subject: Subject) -> list[html.Markup]:
     display = RelevanceDisplay(relevance, names, limit=SHOWN)
     shares = display.shares
     subject.facts["relevance"] = {names[i]: float(shares[i]) for i in display.order}
-    words = (
+    text = (
         "Each feature has its own gamma, estimated from the training rows. The larger it is, the "
         "faster the model varies with the feature."
     )
     caption = "Relevance: the share of each feature in the distances of the kernel."
     rows = [(name, share, percent(share)) for name, share in display.rows()]
-    return [html.why(words), html.bar_table(caption, ["Feature", "", "Share"], rows)]
+    return [html.paragraph(text), html.bar_table(caption, ["Feature", "", "Share"], rows)]
 
 
 SHAPE_WORK = 6e9  # operations that the charts may take
@@ -375,7 +375,7 @@ def shapes(subject: Subject) -> html.Section | None:
     coarse = [Grid.of(subject.train, grid.name, CELLS) for grid in grids[:3]]
     first, *rest = [grid for grid in coarse if grid is not None]
     drawn += [_map(subject, rows, [first, other]) for other in rest]
-    words = (
+    text = (
         f"One column at a time is set to each of its values in {len(rows):,} training rows, and "
         "the predictions are averaged: the line. The band holds the middle half of the rows. A "
         "flat line is a column without an effect of its own; a wide band is one that interacts "
@@ -389,8 +389,8 @@ def shapes(subject: Subject) -> html.Section | None:
             "large, small differences of the column matter, and where it is near 0 they do not."
         )
         body.append(html.tag("h3", "Where along a column the prediction changes"))
-        body += [html.why(about), html.pictures(*warped)]
-    return html.Section("shapes", "What the leading columns do", "Shapes", words, body)
+        body += [html.paragraph(about), html.pictures(*warped)]
+    return html.Section("shapes", "What the leading columns do", "Shapes", text, body)
 
 
 def _varying_outputs(subject: Subject, values: FloatArray) -> list[int]:
@@ -510,7 +510,7 @@ def explained_rows(subject: Subject) -> html.Section | None:
     drawn = [_explain_row(subject, explained, i, *row) for i, row in enumerate(rows)]
     output = "score" if subject.classification else "prediction"
     exact = "exact" if explained.exact else "sampled, and the ± is a standard error"
-    words = (
+    text = (
         f"What each column adds to the {output} of a row, beginning with the mean {output} of "
         f"{BACKGROUND} training rows (Shapley values). They are {exact}; with the mean they add up "
         f"to the {output}. The wrong rows are those with the highest probability or the largest "
@@ -518,8 +518,8 @@ def explained_rows(subject: Subject) -> html.Section | None:
     )
     record = table_record(subject.model)
     if subject.classification and record is not None and np.any(record.offset):
-        words += " Scores are log-odds, before they are calibrated to probabilities."
-    return html.Section("rows", "Why it predicted this", "Rows", words, [html.pictures(*drawn)])
+        text += " Scores are log-odds, before they are calibrated to probabilities."
+    return html.Section("rows", "Why it predicted this", "Rows", text, [html.pictures(*drawn)])
 
 
 def explanation(subject: Subject, rows: list[int]) -> Explanation | None:

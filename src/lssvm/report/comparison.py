@@ -125,17 +125,17 @@ def compare(subject: Subject) -> list[Compared]:
     if predicted is None:
         predicted = subject.classes.classes[subject.classes.predicted]
     weight, known = subject.checked.weight, (subject.checked.y, subject.classification)
-    ours = losses(predicted, *known, weight)
+    base = losses(predicted, *known, weight)
     compared = []
     for name, other, n in _predictions(subject):
-        theirs = losses(other, *known, weight)
-        quality = 1.0 - mean_and_error(theirs, weight)[0]
-        compared.append(Compared(name, quality, *mean_and_error(theirs - ours, weight), n))
+        loss = losses(other, *known, weight)
+        quality = 1.0 - mean_and_error(loss, weight)[0]
+        compared.append(Compared(name, quality, *mean_and_error(loss - base, weight), n))
     return compared
 
 
 def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
-    made = []
+    predictions = []
     rows = subject.checked if subject.test is None else subject.train.subsample(ROWS, seed=5)
     X, y = as_matrix(rows, rows), rows.y
     folds = KFold(5, shuffle=True, random_state=0)
@@ -150,10 +150,10 @@ def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
             else:
                 known = as_matrix(subject.checked, rows)
                 predicted, n = model.fit(X, y, **weight).predict(known), len(rows)
-            made.append((name, predicted, n))
+            predictions.append((name, predicted, n))
         if (table := _table_model(subject)) is not None:
-            made.append(table)
-    return made
+            predictions.append(table)
+    return predictions
 
 
 def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
@@ -256,8 +256,8 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
 def help_section(facts: dict[str, Any], lines: list[str]) -> html.Section:
     """Return the section of suggestions, which join the facts."""
     facts["suggestions"] = lines
-    words = "Suggestions from the results above, the most important first."
-    return html.Section("help", "What would help", "What helps", words, [html.bullets(lines)])
+    text = "Suggestions from the results above, the most important first."
+    return html.Section("help", "What would help", "What helps", text, [html.bullets(lines)])
 
 
 def _data_advice(subject: Subject) -> Iterator[str]:

@@ -90,13 +90,13 @@ def same_model(model: NARX) -> NARX:
     """Return an unfitted copy with the parameters that tuning has chosen."""
     inner: Any = model.estimator_
     params = inner.get_params(deep=False)
-    known = {
+    tuned = {
         key: float(value) if np.size(value) == 1 else value
         for key, value in parameters_of(inner).items()
         if key in ("C", "gamma") and key in params
     }
-    same: NARX = clone(model).set_params(estimator=clone(inner).set_params(**known), search=None)
-    return same
+    copy: NARX = clone(model).set_params(estimator=clone(inner).set_params(**tuned), search=None)
+    return copy
 
 
 def fit_same(model: NARX, past: Series) -> NARX:
@@ -110,9 +110,9 @@ def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
     n = len(test)
     h = max(1, min(horizon, n // 2 if n >= 2 * SHORTEST else n))
     origins = np.arange(0, n - h + 1, max(1, -(-(n - h) // (RUNS - 1))))
-    made = [_forecast(model, past, test, int(o), h) for o in origins]
+    forecasts = [_forecast(model, past, test, int(o), h) for o in origins]
     truth = np.stack([test.values[o : o + h] for o in origins])
-    return Runs(origins, truth, np.stack(made))
+    return Runs(origins, truth, np.stack(forecasts))
 
 
 def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **more: Any) -> Any:
@@ -148,11 +148,11 @@ def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[s
     """Return the runs of simple rules and of a linear model of the same lags."""
     origins, truth = runs.origins, runs.truth
     season = series.find_season(past.values)
-    known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
-    made = [series.baselines(y, truth.shape[1], season) for y in known]
+    histories = [np.concatenate([past.values, test.values[:o]]) for o in origins]
+    rules = [series.baselines(y, truth.shape[1], season) for y in histories]
     others = {
-        DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
-        for name in made[0]
+        DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in rules]))
+        for name in rules[0]
     }
     ridge = RidgeCV(np.logspace(-6, 3, 10))
     linear = same_model(model).set_params(estimator=ridge, horizon=model.horizon_)
@@ -183,10 +183,13 @@ def series_curve(model: NARX, past: Series, test: Series, horizon: int) -> Learn
     for size in sizes:
         part = past.at(slice(len(past) - int(size), None))
         errors.append(free_runs(fit_same(model, part), part, test, horizon).mae)
-    made = np.array([mean_with_interval(line) for line in errors])
-    half, gain = np.nan_to_num(made[:, 2] - made[:, 0]), mean_with_interval(errors[-3] - errors[-1])
-    last = float(made[-1, 0])
-    return LearningCurve(sizes, made[:, 0], half, gain[1:], last, len(test), False, factor=1.0)
+    means = np.array([mean_with_interval(line) for line in errors])
+    half, gain = (
+        np.nan_to_num(means[:, 2] - means[:, 0]),
+        mean_with_interval(errors[-3] - errors[-1]),
+    )
+    last = float(means[-1, 0])
+    return LearningCurve(sizes, means[:, 0], half, gain[1:], last, len(test), False, factor=1.0)
 
 
 @dataclass(eq=False)
@@ -358,7 +361,7 @@ def forecast_sections(
     subject = Forecast.read(model, train, test)
     curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
     advice = None if curve is None else curve.verdict("values", "a longer past")
-    made = [
+    sections = [
         None if following is None else following.section(np.asarray(read_series(train).values)),
         _metrics(subject),
         _pictures(subject),
@@ -373,7 +376,7 @@ def forecast_sections(
         time_spent(subject.facts, seconds, tuning_result(model)),
         _reproduce(subject, settings),
     ]
-    return subject, _lead(subject, advice), html.with_notes(made, subject.notes, settings)
+    return subject, _lead(subject, advice), html.with_notes(sections, subject.notes, settings)
 
 
 def _lead(subject: Forecast, advice: str | None) -> html.Markup:
@@ -415,7 +418,7 @@ def _metrics(subject: Forecast) -> html.Section:
     leading = [(measure.name, measure.shown, measure.span) for measure in metrics[:3]]
     leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
     leading.append(("One step ahead", number(step), "mean absolute error"))
-    words = (
+    text = (
         f"All metrics come from {subject.evaluated}, each from the true values before it, on the "
         "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
         "they are a little too narrow."
@@ -426,7 +429,7 @@ def _metrics(subject: Forecast) -> html.Section:
             f"The model is not better than {name}, which is off by {number(other)} on average."
         )
     caption = "Metrics of the free runs; 95 % intervals by Student's t over the runs."
-    body = [html.tiles(leading), html.why(words), metrics_table(caption, metrics)]
+    body = [html.tiles(leading), html.paragraph(text), metrics_table(caption, metrics)]
     return html.Section("figures", "How good it is", "Metrics", None, body)
 
 
@@ -455,8 +458,8 @@ def _pictures(subject: Forecast) -> html.Section:
         html.figure(run, f"{title}; the dashed line is where it begins.", height=270),
         html.figure(whole, "The whole series; it was tested after the dashed line.", height=270),
     )
-    words = "A forecast is fed back as if it were true, step by step, so that errors add up."
-    return html.Section("forecast", "What it forecasts", "Forecast", words, [drawn])
+    text = "A forecast is fed back as if it were true, step by step, so that errors add up."
+    return html.Section("forecast", "What it forecasts", "Forecast", text, [drawn])
 
 
 def _errors(subject: Forecast) -> html.Section:
@@ -500,8 +503,8 @@ def _autocorrelation(subject: Forecast) -> html.Markup:
             f"One-step errors are correlated: {outside} of {most} autocorrelations are outside the "
             "band of chance. More lags, or inputs, may explain them."
         )
-    words = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
-    return html.figure(chart, words)
+    text = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
+    return html.figure(chart, text)
 
 
 def _intervals(subject: Forecast) -> html.Section:
@@ -521,12 +524,12 @@ def _intervals(subject: Forecast) -> html.Section:
         )
     head = ["Nominal", "Inside", "First half of the steps", "Second half", "Mean width"]
     caption = f"Share of values inside their intervals, over {len(inside)} free runs."
-    words = (
+    text = (
         "Intervals come from simulated runs whose noise is that of similar rows, scaled so that "
         "their coverage is right on segments the model has not seen."
     )
     body = [html.table(caption, head, rows)]
-    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", text, body)
 
 
 def _comparison(subject: Forecast) -> html.Section:
@@ -538,13 +541,13 @@ def _comparison(subject: Forecast) -> html.Section:
         facts[name] = {"mae": float(runs.mae.mean()), "gain": gain, "low": finite(low)}
     subject.facts["comparison"] = facts
     better = [name for name, fact in facts.items() if fact["gain"] < 0]
-    words = "This model did better than all of these over the same runs."
+    text = "This model did better than all of these over the same runs."
     if better:
-        words = f"Better on average over the same runs: {', '.join(better)}."
+        text = f"Better on average over the same runs: {', '.join(better)}."
     head = ["Forecast", "Mean absolute error", "Compared with this model"]
     caption = "Simple rules and a linear model of the same lags, from the same origins."
     body = [html.table(caption, head, rows)]
-    return html.Section("comparison", "Compared with other forecasts", "Comparison", words, body)
+    return html.Section("comparison", "Compared with other forecasts", "Comparison", text, body)
 
 
 def _data(subject: Forecast) -> html.Section:
@@ -584,7 +587,7 @@ def _lags(subject: Forecast) -> html.Section:
     order = np.argsort(-sizes, kind="stable")
     subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
     rows = [(names[i], float(sizes[i]), number(sizes[i])) for i in order[:LAGS]]
-    words = (
+    text = (
         f"What every past value and input adds to the one-step prediction of {len(values)} values, "
         "against 20 rows of the past (Shapley values): the mean size. Neighbouring values are "
         "similar, and share what they add."
@@ -592,7 +595,7 @@ def _lags(subject: Forecast) -> html.Section:
     rest = len(order) - LAGS
     caption = "Mean size of what each adds." + (f" {rest} more add less." if rest > 0 else "")
     body = [html.bar_table(caption, ["Past value", "", "Adds"], rows)]
-    return html.Section("columns", "Which past values matter", "Lags", words, body)
+    return html.Section("columns", "Which past values matter", "Lags", text, body)
 
 
 def _tuning(subject: Forecast) -> html.Section | None:
@@ -610,8 +613,8 @@ def _tuning(subject: Forecast) -> html.Section | None:
         "rolling-origin": "free runs by models that had seen only what came before",
         "one-step": "cross-validation of one-step errors",
     }[subject.model.validation]
-    words = f"{len(results['mean_test_score']):,} settings were tried, by {how}."
-    return html.Section("tuning", "How it was tuned", "Tuning", words, [search_figure(results)])
+    text = f"{len(results['mean_test_score']):,} settings were tried, by {how}."
+    return html.Section("tuning", "How it was tuned", "Tuning", text, [search_figure(results)])
 
 
 def _learning(subject: Forecast, curve: LearningCurve, advice: str | None) -> html.Section:

@@ -192,12 +192,12 @@ def bar_table(
     return table(caption, head, body, class_=f"bars {'signed ' if signed else ''}numbers")
 
 
-def why(words: Any) -> Markup:
+def paragraph(text: Any) -> Markup:
     """Return the paragraph that explains what follows."""
-    return tag("p", words, class_="why")
+    return tag("p", text, class_="why")
 
 
-def more(title: str, *inner: Any) -> Markup:
+def details(title: str, *inner: Any) -> Markup:
     """Return what is shown when its title is pressed."""
     return tag("details", tag("summary", title), *inner)
 
@@ -247,7 +247,7 @@ class Section:
         For links.
     title, menu : str
         The title, and a short one for the list at the top.
-    words : str, list or None
+    text : str, list or None
         The first paragraph: what the section shows.
     body : list of Markup
         One below the other; None is nothing.
@@ -256,7 +256,7 @@ class Section:
     key: str
     title: str
     menu: str
-    words: Any
+    text: Any
     body: Sequence[Any] = ()
 
     def html(self) -> Markup:
@@ -264,7 +264,7 @@ class Section:
         return tag(
             "section",
             tag("h2", self.title, id=f"{self.key}-title"),
-            why(self.words) if self.words else None,
+            paragraph(self.text) if self.text else None,
             self.body,
             id=self.key,
             class_="attention" if self.key == "notes" else None,
@@ -284,13 +284,13 @@ def with_notes(
     """
     supplied = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
     notes[:] = dict.fromkeys([*notes, *supplied, *others])
-    made = []
+    result = []
     for section in filter(None, sections):
-        made.append(section)
+        result.append(section)
         if section.key == "figures" and notes:
             listed = bullets(notes)
-            made.append(Section("notes", "What to keep in mind", "Notes", None, [listed]))
-    return made
+            result.append(Section("notes", "What to keep in mind", "Notes", None, [listed]))
+    return result
 
 
 def style() -> Markup:
@@ -492,8 +492,8 @@ def svg(chart: charts.Chart, height: int = 290) -> Markup:
     horizontal = chart.values("x"), left, WIDTH - 10.0 - BAR * bool(maps), chart.x_limits
     x = Scale.of(*horizontal, log=chart.x_log, margin=margin)
     x_ticks = x.ticks() if chart.x_ticks is None else chart.x_ticks
-    words = [_label(short(name, 12), left - 6, y(value) + 4, "end") for value, name in y_ticks]
-    words += [_label(short(name, 12), x(value), y.start + 16) for value, name in x_ticks]
+    text = [_label(short(name, 12), left - 6, y(value) + 4, "end") for value, name in y_ticks]
+    text += [_label(short(name, 12), x(value), y.start + 16) for value, name in x_ticks]
     lines = [f"M{left:.1f} {y(value):.1f}H{x.stop:.1f}" for value, _ in y_ticks]
     lines += [f"M{x(value):.1f} {y.stop:.1f}V{y.start:.1f}" for value, _ in x_ticks]
     turned = (y.start + y.stop) / 2
@@ -503,7 +503,7 @@ def svg(chart: charts.Chart, height: int = 290) -> Markup:
         tag("title", chart.title),
         [tag("g", list(_heat_map(mark, x, y)), shape_rendering="crispEdges") for mark in maps],
         None if maps else tag("path", d="".join(lines), class_="grid"),
-        tag("g", words, class_="ticks"),
+        tag("g", text, class_="ticks"),
         _label(short(chart.x_label, 56), (left + x.stop) / 2, height - 7, class_="axis"),
         _label(short(chart.y_label, 46), 13, turned, transform=turn, class_="axis"),
         [list(_mark_elements(mark, x, y)) for mark in chart.marks],
@@ -639,8 +639,8 @@ def _path(places: list[str]) -> str:
     return f"M{places[0]}" + ("L" + " ".join(places[1:]) if places[1:] else "h0") if places else ""
 
 
-def _label(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
-    return tag("text", words, x=x, y=y, text_anchor=anchor, **more)
+def _label(text: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
+    return tag("text", text, x=x, y=y, text_anchor=anchor, **more)
 
 
 def colour_class(colour: charts.Colour) -> str:
@@ -679,8 +679,8 @@ def figure(chart: charts.Chart, caption: Any, *, height: int = 290, alone: bool 
             style = f"key {colour_class(mark.colour)} {kind}"
             items.append(tag("li", tag("span", class_=style, aria_hidden="true"), " ", mark.label))
     listed = tag("ul", items, class_="legend" if len(items) <= KEYS else "legend long")
-    made = tag("figure", svg(chart, height), listed if items else None, tag("figcaption", caption))
-    return tag("div", made, class_="alone") if alone else made
+    block = tag("figure", svg(chart, height), listed if items else None, tag("figcaption", caption))
+    return tag("div", block, class_="alone") if alone else block
 
 
 def pictures(*figures: Any) -> Markup:

@@ -571,25 +571,25 @@ def class_metrics(predictions: ClassPredictions) -> dict[str, Metric]:
         for metric in (metrics.recall_score, metrics.precision_score, metrics.f1_score)
     )
     balanced, mcc = map(_classed, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
-    balance, words = "mean recall of the classes", "share of those predicted that are right"
+    balance, text = "mean recall of the classes", "share of those predicted that are right"
     of = f" of {label}" if two else ""
     rows = f"rows of {label}" if two else "rows of a class"
     table = {
         "balanced_accuracy": Metric("Balanced accuracy", balance, balanced, share=True),
         "recall": Metric(f"Recall{mean or of}", f"share of the {rows} found", recall, share=True),
-        "precision": Metric(f"Precision{mean or of}", words, precision, share=True),
+        "precision": Metric(f"Precision{mean or of}", text, precision, share=True),
         "f1": Metric(f"F1{mean or of}", "harmonic mean of precision and recall", f1),
         "mcc": Metric("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
     if predictions.ranking is not None and tested_classes(predictions):
-        words = "how well rows are ranked; 0.5 is guessing"
-        table["roc_auc"] = Metric(f"ROC AUC{mean}", words, _ranked(metrics.roc_auc_score))
-        words, area = "area under the precision-recall curve", metrics.average_precision_score
-        table["average_precision"] = Metric(f"Average precision{mean}", words, _ranked(area))
+        text = "how well rows are ranked; 0.5 is guessing"
+        table["roc_auc"] = Metric(f"ROC AUC{mean}", text, _ranked(metrics.roc_auc_score))
+        text, area = "area under the precision-recall curve", metrics.average_precision_score
+        table["average_precision"] = Metric(f"Average precision{mean}", text, _ranked(area))
     if predictions.probability is not None:
-        words = "of the probabilities; smaller is better"
-        table["log_loss"] = Metric("Log loss", words, _log_loss, high=math.inf)
-        table["brier"] = Metric("Brier score", f"squared error {words}", _brier, high=2.0)
+        text = "of the probabilities; smaller is better"
+        table["log_loss"] = Metric("Log loss", text, _log_loss, high=math.inf)
+        table["brier"] = Metric("Brier score", f"squared error {text}", _brier, high=2.0)
     return table
 
 

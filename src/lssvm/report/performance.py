@@ -43,7 +43,7 @@ def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], ht
         first, leading, listed = _classes(subject)
     else:
         first, leading, listed = _numbers(subject, intervals)
-    about = html.why(_how_measured(subject))
+    about = html.paragraph(_how_measured(subject))
     body = [_tiles(subject, leading) if leading else None, about, listed]
     return first, html.Section("figures", "How good it is", "Metrics", None, body)
 
@@ -231,7 +231,7 @@ def mistakes(subject: Subject) -> html.Section:
             f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
             "not tested, and means over classes do not include them."
         )
-    words = (
+    text = (
         "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
@@ -242,7 +242,7 @@ def mistakes(subject: Subject) -> html.Section:
     if len(names) <= SMALL:
         matrix, tables = html.pictures(matrix, *tables), []
     body = [matrix, html.pictures(*tables) if tables else None]
-    return html.Section("classes", "Where it is right and wrong", "Mistakes", words, body)
+    return html.Section("classes", "Where it is right and wrong", "Mistakes", text, body)
 
 
 def _confusion_table(counts: FloatArray, names: list[str]) -> html.Markup:
@@ -253,12 +253,12 @@ def _confusion_table(counts: FloatArray, names: list[str]) -> html.Markup:
         line: list[Any] = [short(name, length + 8)]
         for j, value in enumerate(counts[i]):
             share, amount = float(value / max(counts[i].sum(), 1e-300)), _amount(value)
-            words: Any = [amount, html.tag("small", percent(share, 0))]
+            text: Any = [amount, html.tag("small", percent(share, 0))]
             if small:
-                words = amount if value else ""
+                text = amount if value else ""
             title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {amount}"
             colour = "main" if i == j else "wrong"
-            line.append(html.tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
+            line.append(html.tag("td", text, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
     title = "Confusion matrix: rows of each class by the class that was predicted."
     head = ["true \\ predicted", *[short(name, length) for name in names]]
@@ -300,8 +300,8 @@ def _by_class(subject: Subject) -> html.Markup:
         "precision the share of right ones among those predicted as it, AUC the area under the "
         "ROC curve against the others."
     )
-    made = html.table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
-    return made if len(rows) <= SMALL else html.more("By class", made)
+    table = html.table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
+    return table if len(rows) <= SMALL else html.details("By class", table)
 
 
 def rankings(subject: Subject) -> html.Section | None:
@@ -310,12 +310,12 @@ def rankings(subject: Subject) -> html.Section | None:
     drawn = [*_ranking_pictures(predictions), *_probability_pictures(subject)]
     if not drawn:
         return None
-    words = (
+    text = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
         "that are calibrated agree with observed frequencies."
     )
     body = [html.pictures(*drawn)]
-    return html.Section("scores", "Scores and probabilities", "Scores", words, body)
+    return html.Section("scores", "Scores and probabilities", "Scores", text, body)
 
 
 def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
@@ -333,10 +333,10 @@ def _measured(x: Any, y: Any, ends: FloatArray, colour: Colour, label: str = "")
 def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
     two = len(predictions.classes) == 2
     columns = [predictions.positive] if two else range(len(predictions.classes))
-    curves = {c: made for c in columns if (made := ranking_curves(predictions, c)) is not None}
+    curves = {c: curve for c in columns if (curve := ranking_curves(predictions, c)) is not None}
     if not curves:
         return []
-    area = number(np.mean([made["auc"] for made in curves.values()]))
+    area = number(np.mean([curve["auc"] for curve in curves.values()]))
     roc, precision = (_class_curves(predictions, curves, key) for key in ("roc", "precision"))
     roc.insert(0, Line([0, 1], [0, 1], **GUIDE))
     each = "each class against the others"
@@ -356,7 +356,7 @@ def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
         _shares("ROC curve", "false positive rate", "true positive rate", roc),
         _shares("Precision-recall curve", "recall", "precision", precision),
     )
-    return [html.figure(chart, words) for chart, words in zip(charts, captions, strict=True)]
+    return [html.figure(chart, text) for chart, text in zip(charts, captions, strict=True)]
 
 
 def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
@@ -364,12 +364,12 @@ def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: st
     if len(curves) <= CURVES:
         several = len(predictions.classes) > 2
         names = {c: short(predictions.classes[c], 24) if several else "" for c in curves}
-        return [Line(*_thin_out(*made[key]), names[c], c) for c, made in curves.items()]
+        return [Line(*_thin_out(*curve[key]), names[c], c) for c, curve in curves.items()]
     grid = np.linspace(0, 1, 101)
-    mean = np.mean([np.interp(grid, *made[key]) for made in curves.values()], axis=0)
+    mean = np.mean([np.interp(grid, *curve[key]) for curve in curves.values()], axis=0)
     thin = [
-        Line(*_thin_out(*made[key]), "" if i else "each class", opacity=0.45, width=1.0)
-        for i, made in enumerate(curves.values())
+        Line(*_thin_out(*curve[key]), "" if i else "each class", opacity=0.45, width=1.0)
+        for i, curve in enumerate(curves.values())
     ]
     return [*thin, Line(grid, mean, "mean", "text", width=2.6)]
 
@@ -494,34 +494,34 @@ def thresholds(predictions: ClassPredictions) -> Thresholds | None:
 
 def costs(subject: Subject) -> html.Section | None:
     """Return the section of costs over thresholds; None where there is nothing to choose."""
-    made = thresholds(subject.classes)
-    if made is None:
+    choices = thresholds(subject.classes)
+    if choices is None:
         return None
     c = subject.classes.positive
     label, other = (quoted(subject.classes.classes[k], 24) for k in (c, 1 - c))
     scale = "probability" if subject.classes.probability is not None else "score"
-    axis, cuts = f"threshold on the {scale} of {label}", made.thresholds
+    axis, cuts = f"threshold on the {scale} of {label}", choices.thresholds
     shares: list[Mark] = [
-        Line(cuts, made.false_alarms, f"false alarms: {other} predicted as {label}", 1 - c),
-        Line(cuts, made.misses, f"misses: {label} predicted as {other}", c),
+        Line(cuts, choices.false_alarms, f"false alarms: {other} predicted as {label}", 1 - c),
+        Line(cuts, choices.misses, f"misses: {label} predicted as {other}", c),
     ]
     title = f"False alarms and misses against the {axis}"
     errors = Chart(title, axis, "share of all rows", shares, y_zero=True)
     rows, facts = [], {}
     for ratio in RATIOS:
-        cost, best = made.cost(ratio), made.best(ratio)
-        default = made.default[0] + ratio * made.default[1]
+        cost, best = choices.cost(ratio), choices.best(ratio)
+        default = choices.default[0] + ratio * choices.default[1]
         facts[f"{ratio:g}"] = {
             "threshold": float(cuts[best]),
             "cost": float(cost[best]),
             "cost_of_the_model": default,
         }
-        trivial = min(1.0 - made.positive, ratio * made.positive)
+        trivial = min(1.0 - choices.positive, ratio * choices.positive)
         costs_of_100 = [number(100.0 * each) for each in (cost[best], default, trivial)]
-        hits = made.positive - float(made.misses[best])
-        predicted = hits + float(made.false_alarms[best])
+        hits = choices.positive - float(choices.misses[best])
+        predicted = hits + float(choices.false_alarms[best])
         precision = hits / predicted if predicted > 0 else np.nan
-        recall = percent(hits / made.positive)
+        recall = percent(hits / choices.positive)
         rows.append([_ratio(ratio), number(cuts[best]), *costs_of_100, recall, percent(precision)])
     subject.facts["costs"] = facts
     head = ["A miss costs", "Threshold", "Cost", "By default", "One class", "Recall", "Precision"]
@@ -529,24 +529,24 @@ def costs(subject: Subject) -> html.Section | None:
         "Costs of 100 rows in units of a false alarm: at the threshold with the smallest cost, by "
         "the decisions of the model, and by always predicting the cheaper class."
     )
-    words = (
+    text = (
         f"A false alarm predicts {label} where {other} is true, a miss the reverse. Find the row "
         "of the table with your cost of a miss; it has the best threshold. Thresholds were "
         "chosen on the rows that costs are measured on, so these are slightly too good."
     )
-    drawn = html.figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis)
+    drawn = html.figure(errors, f"Errors against the {axis}."), _cost_curves(choices, axis)
     body = [html.pictures(*drawn), html.table(caption, head, rows)]
-    return html.Section("costs", "What a threshold costs", "Costs", words, body)
+    return html.Section("costs", "What a threshold costs", "Costs", text, body)
 
 
-def _cost_curves(made: Thresholds, axis: str) -> html.Markup:
+def _cost_curves(choices: Thresholds, axis: str) -> html.Markup:
     marks: list[Mark] = []
     for ratio, colour in zip(DRAWN, ("q0", "q2", "q4"), strict=True):
-        cost, best = made.cost(ratio), made.best(ratio)
-        marks.append(Line(made.thresholds, cost, f"a miss costs {_ratio(ratio)}", colour))
-        marks.append(Points(made.thresholds[best], cost[best], colour=colour, size=9.0))
-    largest = max(float(made.cost(ratio).max()) for ratio in DRAWN)
-    ends = (0.0, 1.04 * min(largest, 2.5 * float(made.cost(1.0).max())))
+        cost, best = choices.cost(ratio), choices.best(ratio)
+        marks.append(Line(choices.thresholds, cost, f"a miss costs {_ratio(ratio)}", colour))
+        marks.append(Points(choices.thresholds[best], cost[best], colour=colour, size=9.0))
+    largest = max(float(choices.cost(ratio).max()) for ratio in DRAWN)
+    ends = (0.0, 1.04 * min(largest, 2.5 * float(choices.cost(1.0).max())))
     title = f"Cost of a row against the {axis}"
     chart = Chart(title, axis, "cost of a row", marks, y_limits=ends)
     return html.figure(chart, "Cost of a row; the points are the smallest ones.")
@@ -581,11 +581,11 @@ def errors(subject: Subject) -> html.Section:
         if k == 1:
             residuals = predictions.Y[:, 0] - predictions.predicted[:, 0]
             drawn += [_residuals(y, f), error_histogram(residuals)]
-    words = "Points on the dashed line are predicted exactly."
-    words += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
-    words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
+    text = "Points on the dashed line are predicted exactly."
+    text += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
+    text += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
     body = [html.pictures(*drawn)]
-    return html.Section("errors", "Where it is right and wrong", "Errors", words, body)
+    return html.Section("errors", "Where it is right and wrong", "Errors", text, body)
 
 
 def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
@@ -659,11 +659,11 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | Non
         f"Coverage on {len(intervals[0].Y):,} rows with 95 % intervals (Wilson): on the "
         "dashed line the coverage is nominal."
     )
-    words = (
+    text = (
         "The model can give an interval with each prediction. A 95 % interval should hold 95 % "
         "of new rows; narrower is better at the same coverage."
     )
     head = ["Nominal", "Inside", "95 % interval", "Mean width"]
     listed = html.table("Coverage and width of the prediction intervals.", head, rows)
     body = [html.figure(chart, caption, alone=True), listed]
-    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", text, body)

@@ -111,9 +111,9 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
         body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
     title = f"All parameters of {type(model).__name__}."
-    body.append(html.more("All parameters", listed(title, "Parameter", every)))
+    body.append(html.details("All parameters", listed(title, "Parameter", every)))
     used = versions() | {"SHA-256 of the schema": digest}
-    body.append(html.more("Versions", listed("Versions.", "Package", used)))
+    body.append(html.details("Versions", listed("Versions.", "Package", used)))
     return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
 
 
@@ -164,20 +164,20 @@ def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, 
     Where ``settings`` has lines of "python" that read the rows, they are completed; rows in memory
     are called X and y.
     """
-    made, imports = constructor(subject.estimator)
+    call, imports = constructor(subject.estimator)
     lines: list[str] = []
     if "python" in settings:
-        lines = str(settings["python"]).replace("{model}", made).splitlines()
+        lines = str(settings["python"]).replace("{model}", call).splitlines()
         rows = "train=train" + (", test=test" if test is not None else "")
     elif isinstance(data, Scan):
         imports.add("from lssvm import scan")
         scans = _scan_lines(subject, data, test)
         if "CsvOptions(" in "".join(scans):
             imports.add("from lssvm.data import CsvOptions")
-        lines = [*scans, f"model = {made}.fit(train)"]
+        lines = [*scans, f"model = {call}.fit(train)"]
         rows = "train=train" + (", test=test" if test is not None else "")
     else:
-        lines = [f"model = {made}.fit(X, y)"]
+        lines = [f"model = {call}.fit(X, y)"]
         rows = "train=(X, y)" + (", test=(X_test, y_test)" if test is not None else "")
     label = subject.facts.get("pos_label")
     rows += f", pos_label={label!r}" if label is not None else ""
@@ -193,12 +193,12 @@ def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, 
 def constructor(estimator: Estimator) -> tuple[str, set[str]]:
     """Return the expression that makes an estimator, not fitted, and what it needs imported."""
     if isinstance(estimator, Pipeline):
-        made, imports = [], {"from sklearn.pipeline import Pipeline"}
+        steps, imports = [], {"from sklearn.pipeline import Pipeline"}
         for name, step in estimator.steps:
             inner, more = constructor(step)
-            made.append(f"    ({name!r}, {inner}),\n")
+            steps.append(f"    ({name!r}, {inner}),\n")
             imports |= more
-        return f"Pipeline([\n{''.join(made)}])", imports
+        return f"Pipeline([\n{''.join(steps)}])", imports
     kind = type(estimator)
     imports = {_import_of(kind)}
     defaults = inspect.signature(kind).parameters
@@ -208,9 +208,9 @@ def constructor(estimator: Estimator) -> tuple[str, set[str]]:
             arguments.append(f"{key}={_text(value)}")
             if type(value).__module__.startswith("lssvm."):
                 imports.add(_import_of(type(value)))
-    made_in_line = f"{kind.__name__}({', '.join(arguments)})"
-    if len(made_in_line) <= WIDTH:
-        return made_in_line, imports
+    call = f"{kind.__name__}({', '.join(arguments)})"
+    if len(call) <= WIDTH:
+        return call, imports
     return f"{kind.__name__}(\n" + "".join(f"    {each},\n" for each in arguments) + ")", imports
 
 
@@ -240,18 +240,18 @@ def _scan_call(rows: SampledRows, data: Scan, table: str = "table") -> str:
         return repr(values[0] if len(values) == 1 else list(values))
 
     files, target = rows.files, rows.target
-    words = [one_or_list(files) if files else table]
+    text = [one_or_list(files) if files else table]
     if target:
-        words.append(f"target={one_or_list(target)}")
+        text.append(f"target={one_or_list(target)}")
     reader = vars(innermost_reader(data))
     for key in ("columns", "weight", "csv"):
         value = reader.get(key)
         if files and value is not None and value != CsvOptions():
-            words.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
+            text.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
     for key, default in (("missing", "fill"), ("prepare", True)):
         if (value := vars(data)[key]) != default:
-            words.append(f"{key}={value!r}")
-    return f"scan({', '.join(words)})"
+            text.append(f"{key}={value!r}")
+    return f"scan({', '.join(text)})"
 
 
 def command_line(subject: Subject, data: Any, changed: dict[str, Any], command: Any) -> str | None:
@@ -266,12 +266,12 @@ def command_line(subject: Subject, data: Any, changed: dict[str, Any], command: 
     plain = preparation_of(subject.estimator) is None or is_table(subject.model)
     if plain or len(files) != 1 or len(target) != 1:
         return None
-    words = ["lssvm", "train", files[0], "--target", target[0]]
-    words += "-o model.lssvm --test 0 --report report.html".split()
+    text = ["lssvm", "train", files[0], "--target", target[0]]
+    text += "-o model.lssvm --test 0 --report report.html".split()
     seed = subject.model.get_params(deep=False).get("random_state")
     if isinstance(seed, (int, np.integer)):
-        words += ["--seed", str(int(seed))]
-    return clean(shlex.join(words))
+        text += ["--seed", str(int(seed))]
+    return clean(shlex.join(text))
 
 
 def _chosen(subject: Subject) -> html.Markup:

@@ -44,9 +44,9 @@ def tuning(subject: Subject) -> html.Section | None:
     if search is not None and search.interrupted:
         subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
     if isinstance(results, list):
-        words = f"Each of the {len(results)} binary problems was tuned separately, with its own C "
-        words += "and gamma."
-        return html.Section("tuning", "How it was tuned", "Tuning", words)
+        text = f"Each of the {len(results)} binary problems was tuned separately, with its own C "
+        text += "and gamma."
+        return html.Section("tuning", "How it was tuned", "Tuning", text)
     if set(KEYS) <= set(results):
         _note_edges(subject, TuningSurfaceDisplay(results))
     body = [search_figure(results), _sizes(subject)]
@@ -98,25 +98,25 @@ def _search_summary(subject: Subject) -> str:
     settings, search = subject.model.get_params(deep=False), tuning_result(subject.model)
     fitted = fitted_attributes(subject.model)
     tried = fitted.get("n_evaluations_", len(fitted["cv_results_"]["mean_test_score"]))
-    words = (
+    text = (
         "C sets how closely the model follows the training rows, gamma how far one row reaches. "
         f"{tried:,} settings were tried"
     )
     if search is not None and search.seconds > 0:
-        words += f" in {duration(search.seconds)}"
+        text += f" in {duration(search.seconds)}"
     cv = settings.get("cv")
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        words += f", each by {cv}-fold cross-validation on the training rows alone"
-    words, score = f"{words}. ", float(fitted.get("best_score_", np.nan))
+        text += f", each by {cv}-fold cross-validation on the training rows alone"
+    text, score = f"{text}. ", float(fitted.get("best_score_", np.nan))
     if settings.get("scoring") is not None or not np.isfinite(score):
-        return words
+        return text
     if subject.classification:
         right = 1.0 + score if score <= 0.0 else score
-        return f"{words}The chosen one is right for {percent(right)} of the held-out rows."
+        return f"{text}The chosen one is right for {percent(right)} of the held-out rows."
     loss, name = -score, "loss"
     if settings.get("loss", "squared") == "squared" and loss >= 0:
         loss, name = float(np.sqrt(loss)), "root mean squared error"
-    return f"{words}The {name} of the chosen one on held-out rows is {number(loss)}."
+    return f"{text}The {name} of the chosen one on held-out rows is {number(loss)}."
 
 
 def _sizes(subject: Subject) -> html.Markup | None:
@@ -150,7 +150,7 @@ def configurations(subject: Subject) -> html.Section | None:
         name = f"{kernel} on {scaling}" + (", prototypes" if stage == "prototypes" else "")
         rows.append([name, share, known, metric, duration(seconds)])
     used, largest = len(record.local_members), fitted_attributes(subject.model)["leaf_size_"]
-    words = (
+    text = (
         f"{record.n_tried:,} configurations (a kernel on one kind of inputs) were tried, and "
         f"{used:,} {'is' if used == 1 else 'are'} in the stack, by their weights. The leaves of "
         f"the model hold at most {largest:,} rows each. "
@@ -161,7 +161,7 @@ def configurations(subject: Subject) -> html.Section | None:
     caption = "Configurations, with the explained variance of held-out rows."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
     body = [html.table(caption, head, rows)]
-    return html.Section("configurations", "What was tried", "Configurations", words, body)
+    return html.Section("configurations", "What was tried", "Configurations", text, body)
 
 
 def learning(subject: Subject) -> html.Section | None:
@@ -239,14 +239,14 @@ def prototypes(subject: Subject) -> html.Section | None:
         ordered=not subject.classification,
     )
     small = "" if rows.complete else f" ({len(rows):,} of them are drawn)"
-    words = (
+    text = (
         f"The model compares new rows with {len(Z):,} {title} taken from the "
         f"{subject.train.n_rows:,} training rows{small}."
     )
     plane = ", projected to the plane in which the rows vary most" if len(names) > 2 else ""
     caption = f"Training rows (pale) and {title} (ringed){plane}."
     body = [html.figure(display.chart(), caption, height=340, alone=True)]
-    return html.Section("prototypes", f"Where the {title} lie", title.capitalize(), words, body)
+    return html.Section("prototypes", f"Where the {title} lie", title.capitalize(), text, body)
 
 
 def _groups(subject: Subject, target: Any) -> tuple[IntArray, Any]:
@@ -280,8 +280,8 @@ STEPS = 14
 def sizes(subject: Subject) -> html.Section | None:
     """Return the section of the size; None where errors of smaller models are not known."""
     greedy = fitted_attributes(subject.model).get("paths_")
-    made = _greedy(subject) if greedy else _reduced(subject)
-    return None if made is None else html.Section("size", "How small it can get", "Size", *made)
+    parts = _greedy(subject) if greedy else _reduced(subject)
+    return None if parts is None else html.Section("size", "How small it can get", "Size", *parts)
 
 
 def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
@@ -295,7 +295,7 @@ def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
         "std_error": path.std_error.tolist(),
         "chosen": chosen,
     }
-    words = [
+    text = [
         f"The model is a sum over {n:,} support vectors. Fewer make it smaller and faster. "
         f"{chosen:,} of {largest:,} are enough: the smallest number whose cross-validated error is "
         "within one standard error of the best",
@@ -303,11 +303,11 @@ def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     ]
     if n > chosen:
         code = html.tag("code", 'reduction="spfs"')
-        words[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
-        words.append(" to get that model.")
+        text[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
+        text.append(" to get that model.")
     chart = SparsityDisplay(path, name="").chart()
     caption = f"{chart.title}; the dashed line is the best plus one standard error."
-    return words, [html.figure(chart, caption, alone=True)]
+    return text, [html.figure(chart, caption, alone=True)]
 
 
 def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
@@ -331,9 +331,9 @@ def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     marks = [Line(steps, error), Points(steps, error, size=5.0)]
     chart = Chart(f"{measure} against {across}", across, measure, marks, x_log=True)
     subject.facts["sparsity"] = {"sizes": steps.tolist(), "error": error}
-    words = (
+    text = (
         f"The model was built one basis function at a time and stopped at {longest:,}; truncate(n) "
         "gives the smaller ones."
     )
     caption = f"{measure.capitalize()} on {len(sample):,} test rows against the size of the model."
-    return words, [html.figure(chart, caption, alone=True)]
+    return text, [html.figure(chart, caption, alone=True)]
