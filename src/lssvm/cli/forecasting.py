@@ -20,6 +20,7 @@ from lssvm.plots.base import fitted_attributes
 from lssvm.report import html
 from lssvm.report.assembly import write_forecast
 from lssvm.report.forecast import NextValues, can_hold_out
+from lssvm.report.reproduce import Run
 
 _LONG = 50  # values from which on a series is also tested on its end
 _FEWEST = 10
@@ -200,7 +201,7 @@ def write_report(
     if len(y) >= _LONG and can_hold_out(model, len(y)):
         settings = {"command": ["lssvm", *sys.argv[1:]], "notes": notes}
         spent = {"fit and forecast": seconds}
-        write_forecast(model, path, y, None, title, settings, spent, following)
+        write_forecast(model, path, Run(y, None, title, spent, settings), following)
         return
     words = f"The next {len(following.values)} values by a model of the last {model.lags}. "
     words += " ".join([*notes, "The series is too short to be tested on its last fifth."])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from lssvm.report.comparison import compared_with, help_section
 from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
 from lssvm.report.performance import error_histogram, metrics_table
 from lssvm.report.refits import LearningCurve
-from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
+from lssvm.report.reproduce import SPECIAL, Run, commands, listed, time_spent, versions
 from lssvm.report.text import clean, listing, number, percent, quoted, short
 from lssvm.report.tuning import learning_figure, search_figure, tuning_result
 
@@ -350,33 +350,21 @@ def can_hold_out(model: NARX, n: int) -> bool:
 
 
 def forecast_sections(
-    model: NARX,
-    train: Any,
-    test: Any,
-    settings: Mapping[str, Any],
-    seconds: Mapping[str, float] | None = None,
-    following: NextValues | None = None,
+    model: NARX, run: Run, following: NextValues | None = None
 ) -> tuple[Forecast, html.Markup, list[html.Section]]:
     """Return the series and its runs, the first sentences and all sections of the page."""
-    subject = Forecast.read(model, train, test)
+    subject, sections = Forecast.read(model, run.train, run.test), list[html.Section | None]()
+    if following is not None:
+        sections.append(following.section(np.asarray(read_series(run.train).values)))
     curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
     advice = None if curve is None else curve.verdict("values", "a longer past")
-    sections = [
-        None if following is None else following.section(np.asarray(read_series(train).values)),
-        _metrics(subject),
-        _pictures(subject),
-        _errors(subject),
-        _intervals(subject),
-        _comparison(subject),
-        _data(subject),
-        _lags(subject),
-        _tuning(subject),
-        None if curve is None else _learning(subject, curve, advice),
-        _help(subject, advice),
-        time_spent(subject.facts, seconds, tuning_result(model)),
-        _reproduce(subject, settings),
-    ]
-    return subject, _lead(subject, advice), html.with_notes(sections, subject.notes, settings)
+    sections += [section(subject) for section in ORDER]
+    if curve is not None:
+        sections.append(_learning(subject, curve, advice))
+    spent = time_spent(subject.facts, run.seconds, tuning_result(model))
+    sections += [_help(subject, advice), spent, _reproduce(subject, run)]
+    listed = html.with_notes(sections, subject.notes, run.settings)
+    return subject, _lead(subject, advice), listed
 
 
 def _lead(subject: Forecast, advice: str | None) -> html.Markup:
@@ -651,21 +639,21 @@ def _help(subject: Forecast, advice: str | None) -> html.Section:
     return help_section(subject.facts, lines + ([] if advice is None else [advice]))
 
 
-def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> html.Section:
+def _reproduce(subject: Forecast, run: Run) -> html.Section:
     model = subject.model
     params, defaults = model.get_params(deep=False), NARX().get_params(deep=False)
     changed = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
     inputs = "" if subject.past.inputs is None else ", X"
     lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(changed)}).fit(y{inputs})"
-    shown = {k: short(v, 200) for k, v in settings.items() if k not in SPECIAL}
+    shown = {k: short(v, 200) for k, v in run.settings.items() if k not in SPECIAL}
     subject.facts |= {"versions": versions(), "settings": shown}
-    body: list[Any] = [html.tag("h3", "In Python"), code_block(clean(lines))]
-    if settings.get("command") is not None:
-        command = settings["command"]
-        text = command if isinstance(command, str) else " ".join(map(str, command))
-        body += [html.tag("h3", "On the command line"), code_block(clean(text))]
     chosen = {f"{k}_": number(v) for k, v in subject.facts["parameters"].items()}
     every = {k: clean(" ".join(repr(v).split()))[:200] for k, v in params.items()} | chosen
-    body.append(listed("Parameters of NARX.", "Parameter", every))
-    body.append(listed("Versions.", "Package", {**versions(), **shown}))
+    parameters = listed("Parameters of NARX.", "Parameter", every)
+    packages = listed("Versions.", "Package", {**versions(), **shown})
+    body = [*commands(clean(lines), run.command), parameters, packages]
     return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
+
+
+ORDER = (_metrics, _pictures, _errors, _intervals, _comparison, _data, _lags, _tuning)
+"""The sections of every forecast, in their order on the page."""

@@ -9,7 +9,9 @@ import platform
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from itertools import dropwhile
+from operator import not_
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -36,6 +38,24 @@ MEANINGS = {
     "n_prototypes": "prototypes before a reduction",
     "solver": "how the system was solved",
 }
+
+
+class Run(NamedTuple):
+    """What a report is about besides the model: data as they were passed, and facts of the run."""
+
+    train: Any
+    test: Any = None
+    title: str | None = None
+    seconds: Mapping[str, float] = {}
+    settings: Mapping[str, Any] = {}
+
+    @property
+    def command(self) -> str | None:
+        """The command that was run, if one was."""
+        command = self.settings.get("command")
+        if command is None:
+            return None
+        return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
 
 
 def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) -> str:
@@ -75,15 +95,13 @@ def versions() -> dict[str, str]:
     }
 
 
-def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> html.Section:
+def reproduce(subject: Subject, run: Run) -> html.Section:
     """Return the section of settings, versions, columns and commands.
 
     Parameters
     ----------
     subject : Subject
-    data, test : Scan or (X, y)
-        The training rows, and those that were tested (or None), as given.
-    settings : mapping
+    run : Run
         See `lssvm.report.write_report`.
     """
     model = subject.model
@@ -92,8 +110,9 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     params = dict(sorted(model.get_params(deep=False).items()))
     defaults = type(model)().get_params(deep=False)
     changed = {k: v for k, v in params.items() if _differs(v, defaults[k])}
-    shown = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
-    code = python_lines(subject, data, test, settings)
+    shown = {k: _text(v) for k, v in run.settings.items() if k not in SPECIAL}
+    code = python_lines(subject, run)
+    command = command_line(subject, run, changed)
     subject.facts |= {
         "versions": versions(),
         "schema_sha256": digest,
@@ -101,12 +120,9 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
         "parameters_given": {k: _text(v) for k, v in changed.items()},
         "python": code,
     }
-    body: list[Any] = [html.tag("h3", "In Python"), code_block(code)]
-    command = command_line(subject, data, changed, settings.get("command"))
     if command is not None:
-        body += [html.tag("h3", "On the command line"), code_block(command)]
         subject.facts["command"] = command
-    body += [html.tag("h3", "Chosen parameters"), _chosen(subject)]
+    body = [*commands(code, command), html.tag("h3", "Chosen parameters"), _chosen(subject)]
     if shown:
         body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
@@ -117,11 +133,19 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
 
 
+def commands(code: str, command: str | None) -> list[html.Markup]:
+    """Return how a model is fitted again, in Python and on the command line."""
+    body = [html.tag("h3", "In Python"), code_block(code)]
+    if command is not None:
+        body += [html.tag("h3", "On the command line"), code_block(command)]
+    return body
+
+
 def time_spent(
-    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: TuningResult | None
+    facts: dict[str, Any], seconds: Mapping[str, float], search: TuningResult | None
 ) -> html.Section | None:
     """Return the section of the time, and note it; None where it was not measured."""
-    stages = {str(name): float(value) for name, value in (seconds or {}).items()}
+    stages = {str(name): float(value) for name, value in seconds.items()}
     if not stages and search is not None and search.seconds > 0:
         stages = {"search for C and gamma": search.seconds}
     if not stages:
@@ -158,24 +182,23 @@ def _text(value: Any) -> str:
     return clean(" ".join(text.split()))[:400]
 
 
-def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> str:
+def python_lines(subject: Subject, run: Run) -> str:
     """Return the lines that fit the model again and write its report.
 
     Where ``settings`` has lines of "python" that read the rows, they are completed; rows in memory
     are called X and y.
     """
     call, imports = constructor(subject.estimator)
-    lines: list[str] = []
+    data, test, settings = run.train, run.test, run.settings
+    rows = "train=train" + (", test=test" if test is not None else "")
     if "python" in settings:
         lines = str(settings["python"]).replace("{model}", call).splitlines()
-        rows = "train=train" + (", test=test" if test is not None else "")
     elif isinstance(data, Scan):
         imports.add("from lssvm import scan")
         scans = _scan_lines(subject, data, test)
         if "CsvOptions(" in "".join(scans):
             imports.add("from lssvm.data import CsvOptions")
         lines = [*scans, f"model = {call}.fit(train)"]
-        rows = "train=train" + (", test=test" if test is not None else "")
     else:
         lines = [f"model = {call}.fit(X, y)"]
         rows = "train=(X, y)" + (", test=(X_test, y_test)" if test is not None else "")
@@ -185,9 +208,7 @@ def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, 
     imports.add("from lssvm.report import write_report")
     first = [line for line in lines if line.startswith("from ")]
     rest = [line for line in lines if line not in first]
-    while rest and not rest[0]:
-        rest = rest[1:]
-    return clean("\n".join([*sorted({*imports, *first}), "", *rest]))
+    return clean("\n".join([*sorted({*imports, *first}), "", *dropwhile(not_, rest)]))
 
 
 def constructor(estimator: Estimator) -> tuple[str, set[str]]:
@@ -254,11 +275,11 @@ def _scan_call(rows: SampledRows, data: Scan, table: str = "table") -> str:
     return f"scan({', '.join(text)})"
 
 
-def command_line(subject: Subject, data: Any, changed: dict[str, Any], command: Any) -> str | None:
+def command_line(subject: Subject, run: Run, changed: dict[str, Any]) -> str | None:
     """Return the command that fits the model again; None where no plain one does."""
-    if command is not None:
-        return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
-    reader = vars(data.reader) if isinstance(data, Scan) else {}
+    if (command := run.command) is not None:
+        return command
+    reader = vars(run.train.reader) if isinstance(run.train, Scan) else {}
     extra = [reader.get(key) for key in ("columns", "weight", "held_out")]
     if set(changed) - {"random_state"} or any(value is not None for value in extra):
         return None
