@@ -115,22 +115,19 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     features = Nystroem(n_components=size, random_state=seed)
     nystroem = make_pipeline(features, ridge([10.0**k for k in range(-6, 3)]))
     tuned = GridSearchCV(nystroem, {"nystroem__gamma": widths}, cv=3)
-    models: list[tuple[str, str, Any]] = [
-        (table.__name__, "the model for tables", table(random_state=seed)),
-        (fixed.__name__, "tuned", fixed(random_state=seed)),
+    svm, ard = "SVC" if classes else "SVR", fixed(gamma="ard", random_state=seed)
+    search = GridSearchCV(machine, grid, cv=3)
+    candidates: list[tuple[bool, str, str, Any]] = [
+        (True, table.__name__, "the model for tables", table(random_state=seed)),
+        (True, fixed.__name__, "tuned", fixed(random_state=seed)),
+        (n <= _ARD_ROWS and d > 1, fixed.__name__, "tuned, a width for each feature", ard),
+        (n <= _DUAL_ROWS, dual.__name__, "tuned", dual("cv", gamma="cv", random_state=seed)),
+        (n <= _GRID_ROWS, svm, "3 x 3 grid", search),
+        (_GRID_ROWS < n <= _SVC_ROWS, svm, "defaults", machine),
+        (True, "Nystroem + Ridge", f"{size} components, 3 gammas", tuned),
+        (True, boosting.__name__, "defaults", boosting(random_state=seed)),
     ]
-    if n <= _ARD_ROWS and d > 1:
-        ard = fixed(gamma="ard", random_state=seed)
-        models.append((fixed.__name__, "tuned, a width for each feature", ard))
-    if n <= _DUAL_ROWS:
-        models.append((dual.__name__, "tuned", dual("cv", gamma="cv", random_state=seed)))
-    svm = "SVC" if classes else "SVR"
-    if n <= _GRID_ROWS:
-        models.append((svm, "3 x 3 grid", GridSearchCV(machine, grid, cv=3)))
-    elif n <= _SVC_ROWS:
-        models.append((svm, "defaults", machine))
-    models.append(("Nystroem + Ridge", f"{size} components, 3 gammas", tuned))
-    models.append((boosting.__name__, "defaults", boosting(random_state=seed)))
+    models = [(name, note, model) for feasible, name, note, model in candidates if feasible]
     for library, (start, seeded, silent) in _BOOSTING.items():
         try:
             module = import_module(library)
