@@ -90,7 +90,10 @@ class Output:
     def result(self, values: Mapping[str, Any]) -> None:
         """Write the JSON object, with --json."""
         if self.json:
-            sys.stdout.write(json.dumps(plain(values), allow_nan=False) + "\n")
+            from lssvm.io.files import plain_json
+
+            made = plain_json(values, "the result", unknown=str)
+            sys.stdout.write(json.dumps(made, allow_nan=False) + "\n")
 
 
 def shown(value: Any) -> str:
@@ -119,29 +122,6 @@ def percent(share: float) -> str:
     ('72.0 %', '100.0 %')
     """
     return f"{100.0 * share:.1f} %"
-
-
-def plain(value: Any) -> Any:
-    """Return a value in types that JSON knows; what is not a finite number becomes null.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.cli.console import plain
-    >>> plain({"a": np.array([1.0, np.nan]), "b": np.int64(3), "c": (True, "x")})
-    {'a': [1.0, None], 'b': 3, 'c': [True, 'x']}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if type(value).__module__ == "numpy":
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def save(
     tree, arrays = encode(record, schema())
     header = {
         "keep": keep,
-        "metrics": _to_json({} if metrics is None else metrics, "metrics"),
+        "metrics": plain_json({} if metrics is None else metrics, "metrics"),
         "schema_sha256": _schema(record),
         "fitted": _fitted_values(_final_step(model)),
         "model": tree,
@@ -247,7 +247,7 @@ def _to_record(model: object, keep: str) -> Model | StoredPipeline:
 def _fitted_values(model: object) -> dict[str, Any]:
     """Return numbers and texts of a fit, for people."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    plain = {n: _to_json(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
+    plain = {n: plain_json(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
     return {name: value for name, value in plain.items() if value is not None}
 
 
@@ -365,20 +365,39 @@ def schema_hash(model: object) -> str:
     return _schema(_to_record(model, "support"))
 
 
-def _to_json(value: Any, where: str) -> Any:
-    """Return metrics as plain JSON; a number that is not finite becomes None."""
+def plain_json(value: Any, where: str, unknown: Callable[[Any], Any] | None = None) -> Any:
+    """Return a value in types of JSON; a number that is not finite becomes None.
+
+    Parameters
+    ----------
+    value : object
+    where : str
+        What it is, for the message.
+    unknown : callable or None, default=None
+        Applied to keys and values of other types; None: these raise an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.io.files import plain_json
+    >>> plain_json({"a": np.array([1.0, np.nan]), "b": np.int64(3), "c": (True, "x")}, "metrics")
+    {'a': [1.0, None], 'b': 3, 'c': [True, 'x']}
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return _to_json(value.item(), where)
+        return plain_json(value.item(), where, unknown)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_to_json(part, where) for part in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {str(key): _to_json(part, f"{where}[{key!r}]") for key, part in value.items()}
+        return [plain_json(part, where, unknown) for part in value]
+    if isinstance(value, Mapping) and (unknown or all(isinstance(key, str) for key in value)):
+        parts = value.items()
+        return {str(key): plain_json(part, f"{where}[{key!r}]", unknown) for key, part in parts}
+    if unknown is not None:
+        return unknown(value)
     raise InvalidInputError(
         f"{where} holds {value!r}: give numbers, texts, lists, and mappings from texts to them."
     )
