@@ -26,6 +26,7 @@ from lssvm.data.preparation import PreparedTable
 from lssvm.data.text import TextEncoding
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
+from lssvm.fitting.record import Scaling
 from lssvm.onnx.graph import (
     ML,
     OPSETS,
@@ -204,8 +205,8 @@ def _year_start(year: Tensor) -> Tensor:
     return (year - 1970.0) * 365.0 + fourths - centuries + _floor((year - 1601.0) / 400.0)
 
 
-Opened = tuple[ModelGraph, list[Value], Tensor]
-"""A graph, its inputs, and the features of rows in it."""
+Opened = tuple[ModelGraph, list[Value], dict[Scaling, Tensor]]
+"""A graph, its inputs, and the features of rows in it, by their scaling."""
 
 
 def final_model(model: object) -> Any:
@@ -290,7 +291,7 @@ def open_transformers(transformers: Any, whole: Any, X: Any, dtype: Any) -> Open
     graph.initializers += list(part.initializer)
     inputs = [_value(info) for info in part.input]
     features = graph.tensor(part.output[0].name).cast(graph.dtype)
-    return graph, inputs, features
+    return graph, inputs, {"none": features}
 
 
 def _value(info: Any) -> Value:
@@ -396,13 +397,23 @@ def to_onnx(
         raise InvalidInputError(
             f"{type(last).__name__} prepares its columns itself: export it without a pipeline."
         )
-    if isinstance(last, NARX) or transformers is None:
-        if X is not None:
-            raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
-        graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
+    if X is not None and (isinstance(last, NARX) or transformers is None):
+        raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
+    if isinstance(last, NARX):
+        if probabilities or interval is not None:
+            raise InvalidInputError(
+                "NARX has no probabilities and its intervals are simulated, which ONNX cannot do: "
+                "leave probabilities and interval out."
+            )
+        inputs = series_inputs(last.record_, np.dtype(dtype))
+        graph = ModelGraph(dtype, taken=[value.name for value in inputs])
+        outputs = add_step(graph, last.record_)
     else:
-        graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
-        outputs = add_outputs(last, {"none": features}, probabilities, interval)
+        if transformers is None:
+            graph, inputs, features = _open_model(last, np.dtype(dtype), missing)
+        else:
+            graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
+        outputs = add_outputs(last, features, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
@@ -483,35 +494,18 @@ def export(
     return path
 
 
-def _own_graph(
-    model: KernelEstimator | NARX,
-    dtype: np.dtype[Any],
-    probabilities: bool | None,
-    interval: float | None,
-    missing: str,
-) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
-    """Return graph, inputs and outputs of a model of this package."""
-    if isinstance(model, NARX):
-        if probabilities or interval is not None:
-            raise InvalidInputError(
-                "NARX has no probabilities and its intervals are simulated, which ONNX cannot do: "
-                "leave probabilities and interval out."
-            )
-        inputs = series_inputs(model.record_, dtype)
-        graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-        return graph, inputs, add_step(graph, model.record_)
+def _open_model(model: KernelEstimator, dtype: np.dtype[Any], missing: str) -> Opened:
+    """Return graph, inputs and features of a model that is not behind other steps."""
     fit = model.record_
-    if fit.prepared:
-        used = {member.scaling for member in fit.used}
-        tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
-        together = not fit.any_prepared.named
-        ready = list(tables.values())
-        graph, inputs, tensors = open_tables(ready, dtype, missing, together=together)
-        by_scaling = dict(zip(tables, tensors, strict=True))
-        return graph, inputs, add_outputs(model, by_scaling, probabilities, interval)
-    inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
-    graph = ModelGraph(dtype, taken=["X"])
-    return graph, inputs, add_outputs(model, {"none": graph.tensor("X")}, probabilities, interval)
+    if not fit.prepared:
+        graph = ModelGraph(dtype, taken=["X"])
+        inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
+        return graph, inputs, {"none": graph.tensor("X")}
+    used = {member.scaling for member in fit.used}
+    tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
+    ready, together = list(tables.values()), not fit.any_prepared.named
+    graph, inputs, tensors = open_tables(ready, dtype, missing, together=together)
+    return graph, inputs, dict(zip(tables, tensors, strict=True))
 
 
 def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: str) -> Opened:
@@ -528,7 +522,7 @@ def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: s
         raise InvalidInputError("TablePreparation knows its columns: leave X= out.")
     check_is_fitted(steps[0])
     graph, inputs, (features,) = open_tables([steps[0].prepared_], np.dtype(dtype), missing)
-    return graph, inputs, features
+    return graph, inputs, {"none": features}
 
 
 def _check_contains_ours(model: object) -> None:
