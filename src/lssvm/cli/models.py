@@ -371,9 +371,8 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
     elif kind == "greedy":
         settings = {"C": "cv", "max_support": support, **settings}
     elif support is not None:
-        settings["reduction"] = sized_reduction(
-            "reduction", settings.get("reduction", "spfs"), support
-        )
+        name = settings.get("reduction", "spfs")
+        settings["reduction"] = sized_reduction("reduction", name, support)
     if settings.pop("tuning", "joint") == "separate":
         settings["search"] = replace(make_search(settings.get("search", "path")), per_output=True)
     parameters = {_PARAMETERS.get(name, name): value for name, value in settings.items()}

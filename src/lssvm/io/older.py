@@ -103,9 +103,8 @@ def _into_objects(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("kernel") == "poly" and (degree, coef0) != (3, 1.0):
         values["kernel"] = _record("Polynomial", degree=degree, coef0=coef0)
     if metric is not None:
-        values["kernel"] = _record(
-            "MetricKernel", kernel=values.get("kernel", "rbf"), metric=metric
-        )
+        kernel = values.get("kernel", "rbf")
+        values["kernel"] = _record("MetricKernel", kernel=kernel, metric=metric)
     if values.get("solver") in ("cg", "smo") and (tol, max_iter) != (1e-6, None):
         limits = {"tol": tol} | ({} if max_iter is None else {"max_iter": max_iter})
         of_cg = values["solver"] == "cg"

@@ -569,9 +569,8 @@ class PrototypesDisplay(Display):
             ringed.append(Points(*places, size=size, shape=shape, outlined=True))
         words: list[Mark] = []
         if len(groups) > MANY and self.labels is not None and not self.ordered:
-            x, y = np.transpose(
-                [np.median(self.points[self.labels == k], axis=0) for k, _ in groups]
-            )
+            of_groups = (self.points[self.labels == k] for k, _ in groups)
+            x, y = np.transpose([np.median(points, axis=0) for points in of_groups])
             words = [Words(x, y, texts=[label for _, label in groups])]
         return Chart("Rows and prototypes in the plane", *self.names, [*rows, *ringed, *words])
 

@@ -129,9 +129,8 @@ def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[I
     h = truth.shape[1]
     options = {"return_interval": True, "coverage": widest}
     # Runs are simulated once: what another coverage changes is the factor of every step.
-    ends = np.stack(
-        [_forecast(model, past, test, int(o), h, **options)[1] for o in runs.origins[chosen]]
-    )
+    origins = map(int, runs.origins[chosen])
+    ends = np.stack([_forecast(model, past, test, o, h, **options)[1] for o in origins])
     middle, half = ends.mean(axis=2, keepdims=True), np.diff(ends, axis=2) / 2.0
     calibration = model.record_.calibration
     assert calibration is not None
@@ -184,10 +183,8 @@ def series_curve(model: NARX, past: Series, test: Series, horizon: int) -> Learn
         part = past.at(slice(len(past) - int(size), None))
         errors.append(free_runs(fit_same(model, part), part, test, horizon).mae)
     means = np.array([mean_with_interval(line) for line in errors])
-    half, gain = (
-        np.nan_to_num(means[:, 2] - means[:, 0]),
-        mean_with_interval(errors[-3] - errors[-1]),
-    )
+    half = np.nan_to_num(means[:, 2] - means[:, 0])
+    gain = mean_with_interval(errors[-3] - errors[-1])
     last = float(means[-1, 0])
     return LearningCurve(sizes, means[:, 0], half, gain[1:], last, len(test), False, factor=1.0)
 
@@ -347,24 +344,6 @@ def date_ticks(calendar: Calendar, last: int, first: int, end: int) -> Ticks:
 def can_hold_out(model: NARX, n: int) -> bool:
     """Return whether a series of n values is long enough to be tested on its last fifth."""
     return bool(n - n // 5 >= model.lags + model.differencing + 2)
-
-
-def forecast_sections(
-    model: NARX, run: Run, following: NextValues | None = None
-) -> tuple[Forecast, html.Markup, list[html.Section]]:
-    """Return the series and its runs, the first sentences and all sections of the page."""
-    subject, sections = Forecast.read(model, run.train, run.test), list[html.Section | None]()
-    if following is not None:
-        sections.append(following.section(np.asarray(read_series(run.train).values)))
-    curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
-    advice = None if curve is None else curve.verdict("values", "a longer past")
-    sections += [section(subject) for section in ORDER]
-    if curve is not None:
-        sections.append(_learning(subject, curve, advice))
-    spent = time_spent(subject.facts, run.seconds, tuning_result(model))
-    sections += [_help(subject, advice), spent, _reproduce(subject, run)]
-    listed = html.with_notes(sections, subject.notes, run.settings)
-    return subject, _lead(subject, advice), listed
 
 
 def _lead(subject: Forecast, advice: str | None) -> html.Markup:
@@ -568,15 +547,15 @@ def _data(subject: Forecast) -> html.Section:
 
 
 def _lags(subject: Forecast) -> html.Section:
-    values = subject.test.at(slice(0, 60))
+    sample = subject.test.at(slice(0, 60))
     options = {"n_background": 20, "n_permutations": 4, **subject.history}
-    explained = subject.tested.explain(values.values, values.inputs, **options)
+    explained = subject.tested.explain(sample.values, sample.inputs, **options)
     sizes, names = explained.importances, explained.feature_names
     order = np.argsort(-sizes, kind="stable")
     subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
     rows = [(names[i], float(sizes[i]), number(sizes[i])) for i in order[:LAGS]]
     text = (
-        f"What every past value and input adds to the one-step prediction of {len(values)} values, "
+        f"What every past value and input adds to the one-step prediction of {len(sample)} values, "
         "against 20 rows of the past (Shapley values): the mean size. Neighbouring values are "
         "similar, and share what they add."
     )
@@ -657,3 +636,21 @@ def _reproduce(subject: Forecast, run: Run) -> html.Section:
 
 ORDER = (_metrics, _pictures, _errors, _intervals, _comparison, _data, _lags, _tuning)
 """The sections of every forecast, in their order on the page."""
+
+
+def forecast_sections(
+    model: NARX, run: Run, following: NextValues | None = None
+) -> tuple[Forecast, html.Markup, list[html.Section]]:
+    """Return the series and its runs, the first sentences and all sections of the page."""
+    subject, sections = Forecast.read(model, run.train, run.test), list[html.Section | None]()
+    if following is not None:
+        sections.append(following.section(np.asarray(read_series(run.train).values)))
+    curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
+    advice = None if curve is None else curve.verdict("values", "a longer past")
+    sections += [section(subject) for section in ORDER]
+    if curve is not None:
+        sections.append(_learning(subject, curve, advice))
+    spent = time_spent(subject.facts, run.seconds, tuning_result(model))
+    sections += [_help(subject, advice), spent, _reproduce(subject, run)]
+    listed = html.with_notes(sections, subject.notes, run.settings)
+    return subject, _lead(subject, advice), listed

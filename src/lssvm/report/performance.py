@@ -235,10 +235,8 @@ def mistakes(subject: Subject) -> html.Section:
         "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
-    matrix, tables = (
-        _confusion_table(counts, names),
-        [_mistakes(counts, names), _by_class(subject)],
-    )
+    matrix = _confusion_table(counts, names)
+    tables = [_mistakes(counts, names), _by_class(subject)]
     if len(names) <= SMALL:
         matrix, tables = html.pictures(matrix, *tables), []
     body = [matrix, html.pictures(*tables) if tables else None]

@@ -256,10 +256,8 @@ def out_of_fold(estimator: Estimator, rows: SampledRows) -> tuple[Predictions, S
             continue
         copy = fit_copy(estimator, sample.take(train))
         fold = sample.take(test)
-        X, weight = (
-            fold.features(estimator),
-            None if sample.weight is None else fold.block.weight,
-        )
+        X = fold.features(estimator)
+        weight = None if sample.weight is None else fold.block.weight
         if classes is not None:
             predictions.append(measures.predict_classes(copy, X, fold.y, classes, weight))
         else:
