@@ -55,7 +55,7 @@ def average_precision(truth, score, w):
 
 
 def expected(found):
-    y, p, q, P = found.labels, found.decided, len(found.classes), found.probability
+    y, p, q, P = found.labels, found.predicted, len(found.classes), found.probability
     w = np.ones(len(y)) if found.weight is None else found.weight
     table = np.array([[w[(y == i) & (p == j)].sum() for j in range(q)] for i in range(q)])
     true, said, right, all_ = table.sum(1), table.sum(0), np.diag(table), table.sum()

@@ -175,13 +175,13 @@ def test_rows_of_a_scan_are_those_the_model_takes():
     rows = SampledRows.read(case.model, case.test)
     assert rows.target == ("outcome",)
     np.testing.assert_array_equal(
-        case.model.predict(rows.given(case.model)), case.model.predict(case.test)
+        case.model.predict(rows.inputs(case.model)), case.model.predict(case.test)
     )
     back = np.arange(len(rows))[::-1]
-    shuffled = rows.moved("job", back)
+    shuffled = rows.permuted("job", back)
     np.testing.assert_array_equal(shuffled.block.texts[0].codes, rows.block.texts[0].codes[::-1])
     np.testing.assert_array_equal(shuffled.block.numbers, rows.block.numbers)
-    shuffled = rows.moved("income", back)
+    shuffled = rows.permuted("income", back)
     here = rows.schema.numbers.index("income")
     expected = rows.block.numbers.copy()
     expected[:, here] = expected[::-1, here]

@@ -86,7 +86,7 @@ def test_answers_fall_back_on_scores():
 def test_explanations_add_up_to_what_the_model_says(name):
     about = subject(name)
     found = explanation(about, [0, 3, 5])
-    some = about.checked.take([0, 3, 5]).given(about.estimator)
+    some = about.checked.take([0, 3, 5]).inputs(about.estimator)
     if about.classification:
         np.testing.assert_allclose(found.prediction, about.estimator.decision_function(some))
     else:
@@ -129,10 +129,10 @@ def test_the_comparison_counts_the_same_rows(monkeypatch):
     y = about.checked.y
     share = max(np.mean(y == label) for label in np.unique(about.train.y))
     usual = found["the most frequent class"]
-    assert found[TABLE].quality > usual.quality
-    assert usual.quality == pytest.approx(np.mean(y == 0)) or usual.quality == pytest.approx(share)
+    assert found[TABLE].value > usual.value
+    assert usual.value == pytest.approx(np.mean(y == 0)) or usual.value == pytest.approx(share)
     own = about.estimator.score(*cases.binary().test)
-    assert usual.quality + usual.gain == pytest.approx(own)
+    assert usual.value + usual.gain == pytest.approx(own)
 
 
 def test_texts_have_the_codes_of_the_training_rows():
@@ -180,7 +180,7 @@ def test_dates_booleans_and_categories_come_back_as_the_model_took_them():
     case = cases.table_classifier()
     rows = SampledRows.read(case.model, case.test)
     np.testing.assert_allclose(
-        case.model.decision_function(rows.given(case.model)),
+        case.model.decision_function(rows.inputs(case.model)),
         case.model.decision_function(case.test[0]),
     )
 

@@ -21,12 +21,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from lssvm.cli.console import percent
-from lssvm.cli.models import Model, estimators_of
+from lssvm.cli.models import estimators_of
 from lssvm.cli.options import Compare
 from lssvm.cli.tables import Inspection, inspect_table, open_table
 from lssvm.data.preparation import PreparationSettings, learn
 from lssvm.data.raw import RawBlock
 from lssvm.io import save
+from lssvm.plots.base import Estimator
 
 _DUAL_ROWS = 3_000  # rows up to which the dual model is tuned
 _ARD_ROWS = 5_000  # rows up to which a width for each feature is learned
@@ -100,10 +101,10 @@ def gather(inspected: Inspection, options: Compare) -> tuple[Prepared, Prepared]
 
 def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str, Any]]:
     """Return name, note and estimator of each model."""
-    which = 0 if classes else 1
-    fixed, dual, table = (estimators_of(kind)[which] for kind in ("fixed-size", "dual", "table"))
-    ridge = (RidgeClassifierCV, RidgeCV)[which]
-    boosting = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)[which]
+    task = 0 if classes else 1
+    fixed, dual, table = (estimators_of(kind)[task] for kind in ("fixed-size", "dual", "table"))
+    ridge = (RidgeClassifierCV, RidgeCV)[task]
+    boosting = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)[task]
     size = min(2 * n // 3, 300)  # as many rows as a fold of three leaves
     widths = [0.1 / d, 1.0 / d, 10.0 / d]
     machine, prefix = SVC(), ""
@@ -114,22 +115,19 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
     features = Nystroem(n_components=size, random_state=seed)
     nystroem = make_pipeline(features, ridge([10.0**k for k in range(-6, 3)]))
     tuned = GridSearchCV(nystroem, {"nystroem__gamma": widths}, cv=3)
-    models: list[tuple[str, str, Any]] = [
-        (table.__name__, "the model for tables", table(random_state=seed)),
-        (fixed.__name__, "tuned", fixed(random_state=seed)),
+    svm, ard = "SVC" if classes else "SVR", fixed(gamma="ard", random_state=seed)
+    search = GridSearchCV(machine, grid, cv=3)
+    candidates: list[tuple[bool, str, str, Any]] = [
+        (True, table.__name__, "the model for tables", table(random_state=seed)),
+        (True, fixed.__name__, "tuned", fixed(random_state=seed)),
+        (n <= _ARD_ROWS and d > 1, fixed.__name__, "tuned, a width for each feature", ard),
+        (n <= _DUAL_ROWS, dual.__name__, "tuned", dual("cv", gamma="cv", random_state=seed)),
+        (n <= _GRID_ROWS, svm, "3 x 3 grid", search),
+        (_GRID_ROWS < n <= _SVC_ROWS, svm, "defaults", machine),
+        (True, "Nystroem + Ridge", f"{size} components, 3 gammas", tuned),
+        (True, boosting.__name__, "defaults", boosting(random_state=seed)),
     ]
-    if n <= _ARD_ROWS and d > 1:
-        ard = fixed(gamma="ard", random_state=seed)
-        models.append((fixed.__name__, "tuned, a width for each feature", ard))
-    if n <= _DUAL_ROWS:
-        models.append((dual.__name__, "tuned", dual("cv", gamma="cv", random_state=seed)))
-    svm = "SVC" if classes else "SVR"
-    if n <= _GRID_ROWS:
-        models.append((svm, "3 x 3 grid", GridSearchCV(machine, grid, cv=3)))
-    elif n <= _SVC_ROWS:
-        models.append((svm, "defaults", machine))
-    models.append(("Nystroem + Ridge", f"{size} components, 3 gammas", tuned))
-    models.append((boosting.__name__, "defaults", boosting(random_state=seed)))
+    models = [(name, note, model) for feasible, name, note, model in candidates if feasible]
     for library, (start, seeded, silent) in _BOOSTING.items():
         try:
             module = import_module(library)
@@ -142,7 +140,7 @@ def contenders(classes: bool, n: int, d: int, seed: int) -> list[tuple[str, str,
 
 
 def _measured(
-    name: str, note: str, model: Model, train: Prepared, test: Prepared, classes: bool
+    name: str, note: str, model: Estimator, train: Prepared, test: Prepared, classes: bool
 ) -> dict[str, Any]:
     weights = {} if train.weight is None or "Nystroem" in name else {"sample_weight": train.weight}
     rows, new = (each.raw if name.startswith("LSSVM") else each.X for each in (train, test))

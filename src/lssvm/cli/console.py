@@ -73,16 +73,16 @@ class Output:
         from rich.console import Console
         from rich.table import Table
 
-        made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for j, name in enumerate(columns):
             side: Any = "left" if j in left else "right"
-            made.add_column(printable(name), justify=side, overflow="fold")
+            table.add_column(printable(name), justify=side, overflow="fold")
         for row in rows:
-            made.add_row(*[printable(shown(value), LONGEST) for value in row])
+            table.add_row(*[printable(shown(value), LONGEST) for value in row])
         console = Console(file=sys.stdout, markup=False, highlight=False)
         console.width = console.width if console.is_terminal else 120
         with console.capture() as text:
-            console.print(made)
+            console.print(table)
         lines = [line.rstrip() for line in text.get().splitlines()]
         heading = [printable(title, LONGEST)] if title else []
         sys.stdout.write("\n".join([*heading, *lines, "", ""]))
@@ -90,7 +90,10 @@ class Output:
     def result(self, values: Mapping[str, Any]) -> None:
         """Write the JSON object, with --json."""
         if self.json:
-            sys.stdout.write(json.dumps(plain(values), allow_nan=False) + "\n")
+            from lssvm.io.files import plain_json
+
+            made = plain_json(values, "the result", unknown=str)
+            sys.stdout.write(json.dumps(made, allow_nan=False) + "\n")
 
 
 def shown(value: Any) -> str:
@@ -119,29 +122,6 @@ def percent(share: float) -> str:
     ('72.0 %', '100.0 %')
     """
     return f"{100.0 * share:.1f} %"
-
-
-def plain(value: Any) -> Any:
-    """Return a value in types that JSON knows; what is not a finite number becomes null.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lssvm.cli.console import plain
-    >>> plain({"a": np.array([1.0, np.nan]), "b": np.int64(3), "c": (True, "x")})
-    {'a': [1.0, None], 'b': 3, 'c': [True, 'x']}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if type(value).__module__ == "numpy":
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
 
 
 @contextmanager
@@ -236,22 +216,22 @@ class FitProgress:
             return f"best error {percent(1.0 + loss)}"
         return f"best RMSE {shown(math.sqrt(max(loss, 0.0)))}"
 
-    def _show(self, done: int | None, planned: int | None, what: str, best: str = "") -> None:
+    def _show(self, done: int | None, planned: int | None, stage: str, best: str = "") -> None:
         if self._bar is not None:
-            fields: dict[str, Any] = {"note": what}
+            fields: dict[str, Any] = {"note": stage}
             if done is not None:
-                fields = {"description": what, "completed": done, "total": planned, "best": best}
+                fields = {"description": stage, "completed": done, "total": planned, "best": best}
             self._bar.update(self._bar.task_ids[0], **{"note": "", **fields})
             return
         now = time.monotonic()
         if now - self._last >= _LINE_EVERY:
             self._last = now
-            if ", " in what:  # with the progress in it
-                self.output.note(f"{what}")
+            if ", " in stage:  # with the progress in it
+                self.output.note(f"{stage}")
                 return
             of = f" {done} of at most {planned} evaluations" if done else ""
             tail = f", {best}" if best else ""
-            self.output.note(f"{what}{of}{tail}, {now - self._start:.0f} s")
+            self.output.note(f"{stage}{of}{tail}, {now - self._start:.0f} s")
 
     def _interrupt(self, *_: Any) -> None:
         again, self.stopped = self.stopped, True

@@ -81,21 +81,16 @@ def demo(options: Demo) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise InvalidInputError(f"{folder} cannot be made a folder: {reason}.") from error
-    for name, what in DEMO.items():
-        data, model, report, predictions = (
-            os.path.join(folder, f"{name}{ending}")
-            for ending in (".csv", ".lssvm", ".html", "-predictions.csv")
-        )
+    for name, subject in DEMO.items():
+        endings = ".csv", ".lssvm", ".html", "-predictions.csv"
+        files = [os.path.join(folder, f"{name}{ending}") for ending in endings]
+        data, model, report, predictions = files
         write_dataset(name, data)
-        output.line(f"# {name}: {what}")
+        output.line(f"# {name}: {subject}")
         output.line(f"$ lssvm train {data} --target target -o {model} --report {report}")
-        general: dict[str, Any] = {
-            "json": options.json,
-            "quiet": options.quiet,
-            "seed": options.seed,
-        }
-        files: dict[str, Any] = {"data": data, "out": model, "report": report}
-        train(Train(target="target", preset=PRESET, **files, **general))
+        general: dict[str, Any] = {k: vars(options)[k] for k in ("json", "quiet", "seed")}
+        written: dict[str, Any] = {"data": data, "out": model, "report": report}
+        train(Train(target="target", preset=PRESET, **written, **general))
         classes = name == "german_credit"
         extra = "--proba" if classes else "--interval 0.9"
         output.line(f"$ lssvm predict {model} {data} {extra} -o {predictions}")
@@ -114,15 +109,10 @@ def explain_first(model: str, data: str, output: Output) -> None:
     first = next(rows.blocks()).take(np.arange(1))
     explained = loaded.explain(model_rows(loaded, first), n_background=50)
     base, total = float(explained.base_values[0]), float(explained.prediction[0])
+    names, data, values = explained.feature_names, explained.data[0], explained.values[0]
+    order = np.argsort(-np.abs(values))
     output.table(
         f"What the first row's columns add to the mean prediction {shown(base)}: {shown(total)}",
         ["column", "value", "adds"],
-        [
-            [
-                explained.feature_names[j],
-                shown(float(explained.data[0, j])),
-                f"{explained.values[0, j]:+.1f}",
-            ]
-            for j in np.argsort(-np.abs(explained.values[0]))
-        ],
+        [[names[j], shown(float(data[j])), f"{values[j]:+.1f}"] for j in order],
     )

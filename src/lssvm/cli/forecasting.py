@@ -20,6 +20,7 @@ from lssvm.plots.base import fitted_attributes
 from lssvm.report import html
 from lssvm.report.assembly import write_forecast
 from lssvm.report.forecast import NextValues, can_hold_out
+from lssvm.report.reproduce import Run
 
 _LONG = 50  # values from which on a series is also tested on its end
 _FEWEST = 10
@@ -43,12 +44,8 @@ def make_model(y: Any, options: Forecast, horizon: int, season: int | None) -> N
 
 def forecast(options: Forecast) -> None:
     """Forecast a time series, with intervals."""
-    output, column, horizon, coverage = (
-        options.output,
-        options.column,
-        options.horizon,
-        options.coverage,
-    )
+    output, column = options.output, options.column
+    horizon, coverage = options.horizon, options.coverage
     if not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
     check_writable(options.out, ENDINGS, (options.data,))
@@ -58,8 +55,8 @@ def forecast(options: Forecast) -> None:
     if dates is None and len(table.dates) == 1:
         dates = next(iter(table.dates))
     y, times = read_series(table, column, dates)
-    kept = slice(-(options.last or 0), None)
-    y, times, calendar = y[kept], None if times is None else times[kept], None
+    last_values = slice(-(options.last or 0), None)
+    y, times, calendar = y[last_values], None if times is None else times[last_values], None
     if times is not None:
         try:
             calendar = Calendar.of(times, column)
@@ -179,9 +176,9 @@ def backtest(y: Any, options: Forecast, season: int | None) -> dict[str, Any] | 
     if len(y) < _LONG or steps < 1:
         return None
     past, truth = y[:-steps], y[-steps:]
-    made = {"model": make_model(past, options, steps, season).fit(past).forecast(steps)}
-    made |= baselines(past, steps, season)
-    rmse = {name: float(np.sqrt(np.mean((v - truth) ** 2))) for name, v in made.items()}
+    forecasts = {"model": make_model(past, options, steps, season).fit(past).forecast(steps)}
+    forecasts |= baselines(past, steps, season)
+    rmse = {name: float(np.sqrt(np.mean((v - truth) ** 2))) for name, v in forecasts.items()}
     return {
         "steps": steps,
         "rmse": rmse.pop("model"),
@@ -204,7 +201,7 @@ def write_report(
     if len(y) >= _LONG and can_hold_out(model, len(y)):
         settings = {"command": ["lssvm", *sys.argv[1:]], "notes": notes}
         spent = {"fit and forecast": seconds}
-        write_forecast(model, path, y, None, title, settings, spent, following)
+        write_forecast(model, path, Run(y, None, title, spent, settings), following)
         return
     words = f"The next {len(following.values)} values by a model of the last {model.lags}. "
     words += " ".join([*notes, "The series is too short to be tested on its last fifth."])

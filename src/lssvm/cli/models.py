@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -22,44 +22,27 @@ from lssvm.data.preparation import PreparedTable
 from lssvm.data.raw import RawBlock
 from lssvm.fitting import Fit
 from lssvm.io import load, read_header
-from lssvm.plots.base import fitted_attributes, fitted_model
+from lssvm.plots.base import Estimator, fitted_attributes
+from lssvm.plots.rows import classifies
 from lssvm.preparation import TablePreparation
 from lssvm.reductions import FixedSizeL0
 from lssvm.tuning import make_search
 from lssvm.tuning.objective import is_criterion
 
 
-class Model(Protocol):
-    """A fitted estimator of this library."""
-
-    def predict(self, X: Any) -> Any:
-        """Return the predictions of rows."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of a model of its kind."""
-
-
-def is_classifier(model: Model) -> bool:
-    """Return whether a model predicts classes."""
-    return "classes_" in fitted_attributes(fitted_model(model))
-
-
-def last_step(model: Model) -> Model:
+def last_step(model: Estimator) -> Estimator:
     """Return the model itself, which may be at the end of a pipeline; it need not be fitted."""
-    last: Model = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last: Estimator = model.steps[-1][1] if isinstance(model, Pipeline) else model
     return last
 
 
-def reads_scans(model: Model) -> bool:
+def reads_scans(model: Estimator) -> bool:
     """Return whether a model is fitted to a scan, which need not fit into memory."""
     kinds = (*estimators_of("fixed-size"), *estimators_of("table"))
     return isinstance(model, kinds)
 
 
-def prepared_table(model: Model) -> PreparedTable | None:
+def prepared_table(model: Estimator) -> PreparedTable | None:
     """Return how a model prepares raw columns; None where it takes numbers."""
     if isinstance(model, Pipeline):
         return fitted_attributes(model.steps[0][1]).get("prepared_")
@@ -69,12 +52,12 @@ def prepared_table(model: Model) -> PreparedTable | None:
     return ready.get("standardised", next(iter(ready.values()), None))
 
 
-def takes_tables(model: Model) -> bool:
+def takes_tables(model: Estimator) -> bool:
     """Return whether the methods of a model take columns with names."""
     return isinstance(model, Pipeline) or prepared_table(model) is not None
 
 
-def needed_columns(model: Model) -> tuple[str, ...]:
+def needed_columns(model: Estimator) -> tuple[str, ...]:
     """Return the columns that a model reads."""
     ready = prepared_table(model)
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
@@ -89,14 +72,16 @@ def needed_columns(model: Model) -> tuple[str, ...]:
     return names
 
 
-def column_types(model: Model) -> dict[str, str]:
+def column_types(model: Estimator) -> dict[str, str]:
     """Return how the columns of a model are to be read from CSV."""
     ready = prepared_table(model)
     kinds = {} if ready is None else ready.kinds
     return {name: kind for name, kind in kinds.items() if kind in ("number", "text")}
 
 
-def model_scan(model: Model, table: Table, target: str | None, weight: str | None = None) -> Scan:
+def model_scan(
+    model: Estimator, table: Table, target: str | None, weight: str | None = None
+) -> Scan:
     """Return the columns of a table that a model reads, typed as in its training."""
     names = needed_columns(model)
     table.need(names, ", which the model needs")
@@ -108,7 +93,7 @@ def model_scan(model: Model, table: Table, target: str | None, weight: str | Non
                 f"The column {target!r} cannot be the target: the model learns from it."
             )
         types[target] = "number"
-        if is_classifier(model):
+        if classifies(model):
             kind = model.classes_.dtype.kind
             types[target] = "integer" if kind in "iu" else "number" if kind in "bf" else "text"
     if weight is not None:
@@ -116,7 +101,7 @@ def model_scan(model: Model, table: Table, target: str | None, weight: str | Non
     return table.scan(target, names, weight, types)
 
 
-def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
+def model_blocks(model: Estimator, data: Scan) -> Iterator[tuple[Any, Any]]:
     """Yield blocks of raw rows, with what the methods of the model take for them."""
     if not takes_tables(model) and data.schema.texts:
         raise InvalidInputError(
@@ -126,12 +111,14 @@ def model_blocks(model: Model, data: Scan) -> Iterator[tuple[Any, Any]]:
         yield block, model_rows(model, block)
 
 
-def model_rows(model: Model, block: RawBlock) -> Any:
+def model_rows(model: Estimator, block: RawBlock) -> Any:
     """Return a block of raw rows as the methods of the model take them."""
     return block.table if takes_tables(model) else block.numbers
 
 
-def fit_scan(model: Model, data: Scan, output: Output, classes: bool, groups: Any = None) -> bool:
+def fit_scan(
+    model: Estimator, data: Scan, output: Output, classes: bool, groups: Any = None
+) -> bool:
     """Fit a model to the rows of a scan while its progress is shown; return whether it was stopped.
 
     The models for large data take the scan; for the others, and for groups, all rows are read.
@@ -176,19 +163,19 @@ class Loaded:
         What was saved with it (``metrics=``); empty for models that were saved from Python.
     """
 
-    model: Model
+    model: Estimator
     card: dict[str, Any]
 
-    def target(self, given: str | None) -> str:
+    def target(self, target: str | None) -> str:
         """Return the column of the target: the one given, else that of the training."""
-        name = given or self.card.get("target")
+        name = target or self.card.get("target")
         if not isinstance(name, str):
             raise ModelFileError("The model file does not name its target: give --target.")
         return name
 
-    def reading(self, given: Reading) -> Reading:
+    def reading(self, reading: Reading) -> Reading:
         """Return how files are read: what meant a missing value in training means one again."""
-        return replace(given, missing=[*given.missing, *self.card.get("missing", ())])
+        return replace(reading, missing=[*reading.missing, *self.card.get("missing", ())])
 
     def parts(self, table: Table, rows: Scan) -> tuple[Scan, Scan | None]:
         """Return the rows that the model was trained on and those that were held out.
@@ -202,10 +189,8 @@ class Loaded:
 
     def groups(self, table: Table, rows: Scan) -> Any:
         """Return the groups of the rows that the model was trained on; None where it had none."""
-        rule, target = HoldOut.of_card(self.card), self.target(None)
-        if rule is None or rule.by != "group":
-            return None
-        return rule.train_groups(table, rows, target)
+        rule = HoldOut.of_card(self.card)
+        return None if rule is None else rule.train_groups(table, rows, self.target(None))
 
 
 def load_model(path: str) -> Loaded:
@@ -214,16 +199,16 @@ def load_model(path: str) -> Loaded:
         raise ModelFileError(f"There is no model file {path}.")
     model = load(path)
     card = read_header(path).get("metrics")
-    return Loaded(model, checked(card) if isinstance(card, dict) else {})
+    return Loaded(model, valid_entries(card) if isinstance(card, dict) else {})
 
 
-def checked(card: dict[str, Any]) -> dict[str, Any]:
+def valid_entries(card: dict[str, Any]) -> dict[str, Any]:
     """Return a card without the entries that are not what we would have written: anybody may.
 
     Examples
     --------
-    >>> from lssvm.cli.models import checked
-    >>> checked({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
+    >>> from lssvm.cli.models import valid_entries
+    >>> valid_entries({"target": "y", "seed": "0", "test_share": 0.2, "note": "mine"})
     {'target': 'y', 'test_share': 0.2, 'note': 'mine'}
     """
     return {k: value for k, value in card.items() if k not in _KINDS or _KINDS[k](value)}
@@ -288,19 +273,19 @@ def estimators_of(kind: str) -> tuple[Any, Any]:
     }[kind]
 
 
-def takes(kind: str, option: str) -> bool:
+def has_option(kind: str, option: str) -> bool:
     """Return whether a kind of model has an option: as a parameter, or of its preparation."""
     known = {name for each in estimators_of(kind) for name in inspect.signature(each).parameters}
-    own = {
+    extra = {
         "fixed-size": {"support"},
         "greedy": {"support", "ordered"},
         "dual": {"device", "ordered"},
     }
-    known |= own.get(kind, set())
+    known |= extra.get(kind, set())
     return _PARAMETERS.get(option, option) in known and (kind, option) != ("table", "prototypes")
 
 
-def given_options(options: Any) -> dict[str, Any]:
+def model_options(options: Any) -> dict[str, Any]:
     """Return the options about the model that were given, by their names."""
     names = [*inspect.get_annotations(Fitting), *inspect.get_annotations(Modelling)]
     values = {name: vars(options).get(name) for name in names if name not in ("kind", "heading")}
@@ -315,13 +300,13 @@ def model_kind(options: Any) -> str:
     InvalidInputError
         Where an option was given that this kind does not have.
     """
-    given, kind = given_options(options), options.kind
+    chosen, kind = model_options(options), options.kind
     if kind == "auto":
-        others = [name for name in given if name == "kernel" or not takes("table", name)]
+        others = [name for name in chosen if name == "kernel" or not has_option("table", name)]
         kind = "fixed-size" if others else "table"
-    for name in given:
-        if not takes(kind, name):
-            have = [each for each in KINDS if takes(each, name)]
+    for name in chosen:
+        if not has_option(kind, name):
+            have = [each for each in KINDS if has_option(each, name)]
             raise InvalidInputError(
                 f"--{name.replace('_', '-')} is not an option of the {kind} model, but of "
                 f"{' and '.join(have)}: omit it, or give --model {have[0]}."
@@ -329,13 +314,13 @@ def model_kind(options: Any) -> str:
     return str(kind)
 
 
-def sized(option: str, reduction: str, support: int) -> FixedSizeL0:
+def sized_reduction(option: str, reduction: str, support: int) -> FixedSizeL0:
     """Return a reduction that leaves a given number; the printed ones end where C puts them.
 
     Examples
     --------
-    >>> from lssvm.cli.models import sized
-    >>> sized("reduction", "ssd", 20).size
+    >>> from lssvm.cli.models import sized_reduction
+    >>> sized_reduction("reduction", "ssd", 20).size
     20
     """
     if reduction.endswith("-printed"):
@@ -357,41 +342,42 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
         Whether it is a classifier.
     kind : {"fixed-size", "table", "dual", "greedy"}, default="fixed-size"
     """
-    given = given_options(options)
+    settings = model_options(options)
     for name in ("loss",) if classes else ("class_weight", "multiclass"):
-        if name in given:
+        if name in settings:
             task = "a regression" if classes else "a classification"
             option = name.replace("_", "-")
             raise InvalidInputError(f"--{option} is for {task}, which this is not: omit it.")
     for name, choices in _WORDS.get(kind, {}).items():
-        if name in given and given[name] not in choices:
+        if name in settings and settings[name] not in choices:
             raise InvalidInputError(
-                f"--{name} {given[name]} is not known: give one of {', '.join(choices)}."
+                f"--{name} {settings[name]} is not known: give one of {', '.join(choices)}."
             )
-    given = {
+    settings = {
         name: _READERS.get(name, str)(value) if isinstance(value, str) else value
-        for name, value in given.items()
+        for name, value in settings.items()
     }
-    orders, device = read_orders(given.pop("ordered", ())), given.pop("device", None)
-    support = given.pop("support", None)
+    orders, device = read_orders(settings.pop("ordered", ())), settings.pop("device", None)
+    support = settings.pop("support", None)
     if kind == "table":
-        given |= {"ordered": orders or None}
-    elif given.get("intercept") == "penalised" and kind != "fixed-size":
+        settings |= {"ordered": orders or None}
+    elif settings.get("intercept") == "penalised" and kind != "fixed-size":
         raise InvalidInputError(
             f"--intercept penalised is of the fixed-size model, not of the {kind} one: give "
             "--model fixed-size, or --intercept free or none."
         )
     elif kind == "dual":
-        given = {"C": "cv", "gamma": "cv", **given}
+        settings = {"C": "cv", "gamma": "cv", **settings}
     elif kind == "greedy":
-        given = {"C": "cv", "max_support": support, **given}
+        settings = {"C": "cv", "max_support": support, **settings}
     elif support is not None:
-        given["reduction"] = sized("reduction", given.get("reduction", "spfs"), support)
-    if given.pop("tuning", "joint") == "separate":
-        given["search"] = replace(make_search(given.get("search", "path")), per_output=True)
-    parameters = {_PARAMETERS.get(name, name): value for name, value in given.items()}
-    made = estimators_of(kind)[0 if classes else 1]
-    model = made(random_state=options.seed, **parameters)
+        name = settings.get("reduction", "spfs")
+        settings["reduction"] = sized_reduction("reduction", name, support)
+    if settings.pop("tuning", "joint") == "separate":
+        settings["search"] = replace(make_search(settings.get("search", "path")), per_output=True)
+    parameters = {_PARAMETERS.get(name, name): value for name, value in settings.items()}
+    estimator = estimators_of(kind)[0 if classes else 1]
+    model = estimator(random_state=options.seed, **parameters)
     if kind in ("dual", "greedy"):  # models of rows in memory, behind what makes numbers of a table
         target = "classes" if classes else "numbers"
         ready = TablePreparation(target=target, ordered=orders or None, random_state=options.seed)
@@ -404,7 +390,7 @@ def make_estimator(options: Any, classes: bool, kind: str = "fixed-size") -> Any
     return model
 
 
-def read_orders(given: Any) -> dict[str, list[str]]:
+def read_orders(texts: Any) -> dict[str, list[str]]:
     """Return the levels of ordered categories.
 
     Examples
@@ -414,7 +400,7 @@ def read_orders(given: Any) -> dict[str, list[str]]:
     {'size': ['S', 'M', 'L']}
     """
     orders = {}
-    for text in given:
+    for text in texts:
         name, sign, levels = text.partition("=")
         order = [level.strip() for level in levels.split(",")]
         if not (name and sign and all(order) and len(order) > 1):
@@ -425,13 +411,13 @@ def read_orders(given: Any) -> dict[str, list[str]]:
     return orders
 
 
-def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
+def number_or_word(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
     """Return one of some words, or a positive number.
 
     Examples
     --------
-    >>> from lssvm.cli.models import number_or
-    >>> number_or("C", "cv", ("cv",), float), number_or("C", "2.5", ("cv",), float)
+    >>> from lssvm.cli.models import number_or_word
+    >>> number_or_word("C", "cv", ("cv",), float), number_or_word("C", "2.5", ("cv",), float)
     ('cv', 2.5)
     """
     if value in words:
@@ -441,9 +427,9 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
     except ValueError:
         number = -1
     if not 0 < number < float("inf"):
-        what = "whole number" if kind is int else "number"
+        noun = "whole number" if kind is int else "number"
         raise InvalidInputError(
-            f"--{name} {value} is not usable: give {', '.join(words)} or a positive {what}."
+            f"--{name} {value} is not usable: give {', '.join(words)} or a positive {noun}."
         )
     return number
 
@@ -451,11 +437,11 @@ def number_or(name: str, value: str, words: tuple[str, ...], kind: Any) -> Any:
 def _prototypes(value: str) -> Any:
     if value.rstrip().endswith("sqrt(n)"):  # which the estimator reads
         return value
-    return number_or("prototypes", value, ("auto", "cv"), int)
+    return number_or_word("prototypes", value, ("auto", "cv"), int)
 
 
 def _folds(value: str) -> Any:
-    folds = number_or("cv", value, (), float)
+    folds = number_or_word("cv", value, (), float)
     if (folds > 1 and (folds != int(folds) or folds < 2)) or folds == 1:
         raise InvalidInputError(
             f"--cv {value} is not usable: give a number of folds from 2 on, or a share below 1."
@@ -479,8 +465,8 @@ def _memory(value: str) -> str:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "prototypes": _prototypes,
-    "C": lambda value: number_or("C", value, ("cv",), float),
-    "gamma": lambda value: number_or("gamma", value, ("cv", "ard", "scale", "auto"), float),
+    "C": lambda value: number_or_word("C", value, ("cv",), float),
+    "gamma": lambda value: number_or_word("gamma", value, ("cv", "ard", "scale", "auto"), float),
     "cv": _folds,
     "scoring": _scoring,
     "intercept": lambda value: _INTERCEPTS[value],

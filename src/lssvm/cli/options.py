@@ -612,28 +612,23 @@ def as_function(command: type[General]) -> Callable[..., None]:
     for one in fields(command):
         group = next(c for c in command.__mro__ if one.name in inspect.get_annotations(c))
         metavar, text = documented(group)[one.name]
-        given: dict[str, Any] = {"metavar": metavar, "help": text, **one.metadata.get("rules", {})}
+        rules: dict[str, Any] = {
+            "metavar": metavar,
+            "help": text,
+            **one.metadata.get("rules", {}),
+        }
         names = one.metadata.get("names", ())
         if one.metadata.get("argument"):
-            info: Any = typer.Argument(**given)
+            info: Any = typer.Argument(**rules)
         else:
-            panel = (
-                None
-                if group is command
-                else next((vars(c)["heading"] for c in group.__mro__ if "heading" in vars(c)), None)
-            )
-            info = typer.Option(*names, rich_help_panel=panel, **given)
+            headings = [vars(c)["heading"] for c in group.__mro__ if "heading" in vars(c)]
+            panel = None if group is command or not headings else headings[0]
+            info = typer.Option(*names, rich_help_panel=panel, **rules)
         if re.fullmatch(r"[a-z][a-z0-9-]*(\|[a-z][a-z0-9-]*)*", metavar or ""):
             choices[one.name] = (*names, f"--{one.name.replace('_', '-')}")[0], str(metavar)
-        default = Parameter.empty if one.default is MISSING else one.default
-        parameters.append(
-            Parameter(
-                one.name,
-                Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hints[one.name], info],
-            )
-        )
+        hint: Any = Annotated[hints[one.name], info]
+        entry = Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=hint)
+        parameters.append(entry if one.default is MISSING else entry.replace(default=one.default))
 
     def run(**values: Any) -> None:
         for option, (written, words) in choices.items():
@@ -689,7 +684,7 @@ def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
 
     try:
         with open(path, "rb") as file:
-            given = tomllib.load(file)
+            entries = tomllib.load(file)
     except OSError as error:
         raise typer.BadParameter(f"{path}: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -701,7 +696,7 @@ def defaults_from(path: str, context: typer.Context) -> dict[str, Any]:
         for name in parameter.opts
     }
     settings = {}
-    for key, value in given.items():
+    for key, value in entries.items():
         name = names.get(key.replace("-", "_").lower())
         if name is None:
             raise typer.BadParameter(

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -19,8 +20,6 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.cli.console import ENDINGS, Output, percent, shown, table_writer
 from lssvm.cli.models import (
     Loaded,
-    Model,
-    is_classifier,
     last_step,
     load_model,
     model_blocks,
@@ -35,9 +34,10 @@ from lssvm.data.encodings import NumberEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.io import read_header
 from lssvm.kernels import RBF, Exponential, Kernel, Laplacian, Matern
-from lssvm.plots.base import WithIntervals, behind_steps, fitted_attributes, has_probabilities
+from lssvm.plots.base import Estimator, fitted_attributes, has_method, transformed
+from lssvm.plots.rows import classifies
 from lssvm.report import measures
-from lssvm.report.measures import ClassPredictions, NumberPredictions
+from lssvm.report.measures import ClassPredictions, NumberPredictions, Predictions
 
 _RANKED = 1_000_000  # rows up to which they are ranked by scores, beyond by probabilities
 
@@ -50,22 +50,22 @@ def predict(options: Predict) -> None:
     check_writable(out, ENDINGS, (options.data, options.model), stdout=True)
     stored = load_model(options.model)
     model, last = stored.model, last_step(stored.model)
-    classes = is_classifier(model)
-    if options.proba and not (classes and has_probabilities(model)):
+    classes = classifies(model)
+    if options.proba and not (classes and has_method(model, "predict_proba")):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
         raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
-    able = has_probabilities(last) if classes else isinstance(last, WithIntervals)
+    able = has_method(last, "predict_proba") if classes else has_method(last, "predict_interval")
     if interval is not None and not able:
         kind = type(last).__name__
         raise InvalidInputError(f"--interval is not possible with a {kind}: it has no intervals.")
     rows = 0
     with open_input(options.data, stored.reading(options), output.note) as table:
-        scanned, kept = model_scan(model, table, None), _Kept(table, options.keep)
+        scanned, columns = model_scan(model, table, None), _KeptColumns(table, options.keep)
         check = RowCheck(model) if options.check else None
         with table_writer(out, escape=options.escape) as write:
             for block, X in model_blocks(model, scanned):
-                write(kept.take(len(block)) | predicted(model, X, options.proba, interval))
+                write(columns.take(len(block)) | predicted(model, X, options.proba, interval))
                 rows += len(block)
                 if check is not None:
                     check.add(block)
@@ -78,11 +78,11 @@ def predict(options: Predict) -> None:
     output.result(result)
 
 
-def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
+def predicted(model: Estimator, X: Any, proba: bool, interval: float | None) -> dict[str, Any]:
     """Return the columns of predictions for one block."""
     columns: dict[str, Any] = {"prediction": np.asarray(model.predict(X))}
-    last, inner = last_step(model), behind_steps(model, X)
-    names = [str(label) for label in model.classes_.tolist()] if is_classifier(model) else []
+    last, inner = last_step(model), transformed(model, X)
+    names = [str(label) for label in model.classes_.tolist()] if classifies(model) else []
     if proba:
         columns |= {f"p_{name}": p for name, p in zip(names, model.predict_proba(X).T, strict=True)}
     if interval is not None and names:
@@ -93,7 +93,7 @@ def predicted(model: Model, X: Any, proba: bool, interval: float | None) -> dict
     return columns
 
 
-class _Kept:
+class _KeptColumns:
     """Columns of the input, unchanged, in step with the blocks of predictions."""
 
     def __init__(self, table: Table, names: list[str]) -> None:
@@ -138,7 +138,7 @@ def evaluate(options: Evaluate) -> None:
     output.result({"model": options.model, "data": options.data, **metrics})
 
 
-def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
+def measure(model: Estimator, data: Scan, positive: Any = None) -> dict[str, Any]:
     """Return the metrics of a model on rows with a target, as `metrics_of` does.
 
     Parameters
@@ -157,7 +157,7 @@ def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
     unknown: list[Any] = [np.empty(0)]  # weights of rows whose class the model has not seen
     ranked = data.n_rows <= _RANKED
     for block, X in model_blocks(model, data):
-        if not is_classifier(model):
+        if not classifies(model):
             parts.append(measures.predict_numbers(model, X, block.target, block.weight, ()))
             continue
         classes = np.asarray(model.classes_)
@@ -174,9 +174,7 @@ def measure(model: Model, data: Scan, positive: Any = None) -> dict[str, Any]:
     return metrics_of(measures.join_predictions(parts), np.concatenate(unknown), positive)
 
 
-def metrics_of(
-    predictions: ClassPredictions | NumberPredictions, unknown: Any = (), positive: Any = None
-) -> dict[str, Any]:
+def metrics_of(predictions: Predictions, unknown: Any = (), positive: Any = None) -> dict[str, Any]:
     """Return metrics, those of the report, in types of JSON.
 
     Parameters
@@ -195,44 +193,34 @@ def metrics_of(
         class. Numbers: those of `NUMBER_METRICS`, ``bias`` and ``baseline_rmse`` (that of the
         mean).
     """
-    total = (
-        float(len(predictions)) if predictions.weight is None else float(predictions.weight.sum())
-    )
-    others = float(np.sum(unknown))
+    n, weight, others = len(predictions), predictions.weight, float(np.sum(unknown))
+    total = float(n if weight is None else weight.sum())
     if total + others == 0:
         raise InvalidInputError("The rows to measure on have a total weight of zero.")
     if isinstance(predictions, NumberPredictions):
-        y, off = predictions.Y[:, 0], predictions.predicted[:, 0] - predictions.Y[:, 0]
-        mean = np.average(y, weights=predictions.weight)
+        y, mean = predictions.Y[:, 0], partial(np.average, weights=weight)
         return {
-            "rows": len(predictions),
+            "rows": n,
             **measures.metric_values(measures.NUMBER_METRICS, predictions),
-            "bias": float(np.average(off, weights=predictions.weight)),
-            "baseline_rmse": float(
-                np.sqrt(np.average((y - mean) ** 2, weights=predictions.weight))
-            ),
+            "bias": float(mean(predictions.predicted[:, 0] - y)),
+            "baseline_rmse": float(np.sqrt(mean((y - mean(y)) ** 2))),
         }
-    known = predictions.classes[predictions.labels]
-    predictions = replace(
-        predictions, positive=measures.positive_class(predictions.classes, known, positive)
-    )
-    hits, weight = predictions.labels == predictions.decided, predictions.weight
+    assert isinstance(predictions, ClassPredictions)
+    classes = predictions.classes
+    chosen = measures.positive_class(classes, classes[predictions.labels], positive)
+    predictions, hits = replace(predictions, positive=chosen), predictions.right
     if len(unknown):
-        weight = np.append(np.ones(len(predictions)) if weight is None else weight, unknown)
+        weight = np.append(np.ones(n) if weight is None else weight, unknown)
         hits = np.append(hits, np.zeros(len(unknown), dtype=bool))
     share, low, high = measures.proportion_interval(hits, weight)
-    two = len(predictions.classes) == 2
+    named = {"positive": measures.written_label(classes[chosen])} if len(classes) == 2 else {}
     return {
-        "rows": len(predictions) + len(unknown),
+        "rows": n + len(unknown),
         "accuracy": share,
         "accuracy_interval": (low, high),
         "error": 1.0 - share,
         "baseline": measures.baseline_accuracy(predictions)[0] * total / (total + others),
-        **(
-            {"positive": measures.written_label(predictions.classes[predictions.positive])}
-            if two
-            else {}
-        ),
+        **named,
         **measures.metric_values(measures.class_metrics(predictions), predictions),
         **({"rows_of_unknown_classes": others} if others else {}),
         "classes": measures.class_table(predictions),
@@ -349,7 +337,7 @@ def export(options: Export) -> None:
     options.output.result({"model": options.model, "output": options.out, "bytes": size})
 
 
-def write_onnx(model: Model | None, out: str) -> None:
+def write_onnx(model: Estimator | None, out: str) -> None:
     """Write a model as ONNX; without one, raise where that would not be possible."""
     from lssvm.onnx import export as write
     from lssvm.onnx.graph import need_onnx
@@ -372,19 +360,17 @@ class RowCheck:
     Parameters
     ----------
     model : fitted model
-    schema : Schema
-        Of the blocks.
     """
 
-    model: Model
+    model: Estimator
 
     def __post_init__(self) -> None:
         self.rows = self.far = 0
         self.first_far: int | None = None
         self.unseen: dict[str, Counter[str]] = {}
-        self._sums, self._counts = Counter[str](), Counter[str]()
+        self._sums, self._counts = defaultdict[str, float](float), Counter[str]()
         self._prepared = prepared_table(self.model)
-        self._nearest = nearest_of(self.model)
+        self._nearest = far_row_detector(self.model)
 
     def add(self, block: Any) -> None:
         """Look at a block of raw rows."""
@@ -400,25 +386,15 @@ class RowCheck:
     def _add_table(self, prepared: PreparedTable, columns: Any) -> None:
         table = prepared.read(columns)
         for name, levels in prepared.unseen(table).items():
-            self._new(name, levels)
-        X = prepared.transform(table)
-        at = 0
-        for column, raw in zip(
-            [c for c in prepared.columns if c.encoding is not None], table.columns, strict=True
-        ):
-            if isinstance(column.encoding, NumberEncoding):
-                values = np.where(raw.missing, np.nan, X[:, at])
-                self._count((column.name,), values[:, None])
-            at += column.width
-
-    def _count(self, names: tuple[str, ...], Z: FloatArray) -> None:
-        there = np.isfinite(Z)
-        for counter, values in ((self._sums, np.where(there, Z, 0.0)), (self._counts, there)):
-            counter.update(dict(zip(names, values.sum(axis=0).tolist(), strict=True)))
-
-    def _new(self, name: str, levels: Mapping[str, int]) -> None:
-        if levels:
             self.unseen.setdefault(name, Counter()).update(levels)
+        used = [column for column in prepared.columns if column.encoding is not None]
+        features = np.cumsum([0] + [column.width for column in used[:-1]])
+        X = prepared.transform(table)
+        for column, raw, j in zip(used, table.columns, features, strict=True):
+            if isinstance(column.encoding, NumberEncoding):
+                known = ~raw.missing & np.isfinite(X[:, j])
+                self._sums[column.name] += float(X[known, j].sum())
+                self._counts[column.name] += int(known.sum())
 
     @property
     def shifted(self) -> dict[str, float]:
@@ -440,17 +416,17 @@ class RowCheck:
         """Return the results in words, a line each."""
         lines = []
         for name, levels in self.unseen.items():
-            some = ", ".join(repr(level) for level, _ in levels.most_common(_SHOWN))
+            examples = ", ".join(repr(level) for level, _ in levels.most_common(_SHOWN))
             more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
             lines.append(
                 f"column {name!r} has categories that training has not seen, in "
-                f"{levels.total():,} rows: {some}{more}"
+                f"{levels.total():,} rows: {examples}{more}"
             )
         for name, mean in self.shifted.items():
-            way = "above" if mean > 0 else "below"
+            side = "above" if mean > 0 else "below"
             lines.append(
                 f"column {name!r} is shifted: its mean is {abs(mean):.1f} standard deviations "
-                f"{way} that of training"
+                f"{side} that of training"
             )
         if self.far:
             lines.append(
@@ -460,7 +436,7 @@ class RowCheck:
         return lines or ["the rows are like those of training"]
 
 
-def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
+def _distance(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
     """Return minus the logarithm of the largest kernel value of each row, shape (n,)."""
     K = np.asarray(kernel(X, Z), dtype=np.float64)
     if itself:
@@ -469,16 +445,16 @@ def _spread(kernel: Kernel, X: Any, Z: Any, itself: bool = False) -> FloatArray:
         return np.asarray(-np.log(K.max(axis=1)))
 
 
-def _limit(kernel: Kernel, Z: Any) -> float:
+def _distance_limit(kernel: Kernel, Z: Any) -> float:
     """Return how far a row may be from the rows Z: twice as far as they are from each other."""
-    some = Z[:: max(1, len(Z) // _SOME)]
-    alone = _spread(kernel, some, some, itself=True) if len(some) > 1 else np.zeros(1)
-    alone = alone[np.isfinite(alone)]
+    sample = Z[:: max(1, len(Z) // _SOME)]
+    nearest = _distance(kernel, sample, sample, itself=True) if len(sample) > 1 else np.zeros(1)
+    nearest = nearest[np.isfinite(nearest)]
     power = 2.0 if isinstance(kernel, RBF) else 1.0  # of the distance in the exponent
-    return float(_FAR**power * alone.max()) if len(alone) else np.inf
+    return float(_FAR**power * nearest.max()) if len(nearest) else np.inf
 
 
-def nearest_of(model: Model) -> Callable[[Any], Any] | None:
+def far_row_detector(model: Estimator) -> Callable[[Any], Any] | None:
     """Return a function that marks rows, as the model takes them, that are far from its basis.
 
     None where the kernel does not measure a distance. The largest kernel value of a row with any
@@ -494,16 +470,16 @@ def nearest_of(model: Model) -> Callable[[Any], Any] | None:
     if not isinstance(kernels[0], RBF | Exponential | Laplacian | Matern):
         return None
     bases = [leaf.basis.toarray() if is_sparse(leaf.basis) else leaf.basis for leaf in leaves]
-    limits = [_limit(kernel, basis) for kernel, basis in zip(kernels, bases, strict=True)]
+    limits = [_distance_limit(kernel, basis) for kernel, basis in zip(kernels, bases, strict=True)]
 
     def far(rows: Any) -> Any:
-        X = behind_steps(model, rows)
+        X = transformed(model, rows)
         X = member.metric.apply(np.asarray(X if ready is None else ready.transform(X), np.float64))
         leaf_of = np.zeros(len(X), dtype=np.intp) if tree is None else tree.route(X)
         marked = np.zeros(len(X), dtype=bool)
         for leaf in np.unique(leaf_of):
             inside = leaf_of == leaf
-            marked[inside] = _spread(kernels[leaf], X[inside], bases[leaf]) > limits[leaf]
+            marked[inside] = _distance(kernels[leaf], X[inside], bases[leaf]) > limits[leaf]
         return marked
 
     return far

@@ -62,14 +62,14 @@ class Table:
         """The columns."""
         return list(self.kinds)
 
-    def need(self, names: Sequence[str], what: str) -> None:
+    def need(self, names: Sequence[str], purpose: str) -> None:
         """Raise where one of some columns is not there."""
         for name in names:
             if name not in self.kinds:
                 near = difflib.get_close_matches(name, self.names, 1)
                 similar = f" Did you mean {near[0]!r}?" if near else ""
                 raise InvalidInputError(
-                    f"{self.path} has no column {name!r}{what}.{similar} "
+                    f"{self.path} has no column {name!r}{purpose}.{similar} "
                     f"It has {short_list(self.names)}."
                 )
 
@@ -89,7 +89,7 @@ class Table:
     ) -> Scan:
         """Return a scan of it."""
         csv = replace(self.csv, types={**self.csv.types, **(types or {})})
-        made = scan(
+        data = scan(
             self.path,
             target=target,
             columns=None if columns is None else list(columns),
@@ -97,8 +97,8 @@ class Table:
             csv=csv,
             **options,
         )
-        reader: Any = made.reader  # rows without a target are skipped
-        return made if target is None else replace(made, reader=replace(reader, skip=True))
+        reader: Any = data.reader  # rows without a target are skipped
+        return data if target is None else replace(data, reader=replace(reader, skip=True))
 
     def raw_batches(self, names: Sequence[str], nulls: tuple[str, ...] = ()) -> Iterator[Any]:
         """Yield columns of all files with the types they have there (CSV: as text)."""
@@ -319,8 +319,10 @@ class HoldOut:
             return stratified(labels, self.share, self.seed)
         return whole_groups(labels, self.share, self.seed, self.column)
 
-    def train_groups(self, table: Table, whole: Scan, target: str) -> IntArray:
-        """Return the groups of the rows that are not held out."""
+    def train_groups(self, table: Table, whole: Scan, target: str) -> IntArray | None:
+        """Return the groups of the rows that are not held out; None without groups."""
+        if self.by != "group":
+            return None
         return self.codes(table, target)[~self.rows(table, whole, target)]
 
     def codes(self, table: Table, target: str) -> IntArray:
@@ -516,15 +518,15 @@ def inspect_table(table: Table, columns: Columns) -> Inspection:
         text = f"No row of {table.path} has a target: the column {target!r} is empty."
         raise InvalidInputError(text) from error
     dropped |= facts.check()
-    kept = tuple(name for name in features if name not in dropped)
-    if not kept:
+    used = tuple(name for name in features if name not in dropped)
+    if not used:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
         raise InvalidInputError(f"No column is left to learn from: {reasons}.")
     task, reason = _task(columns.task, facts)
     _check_labels(target, facts, task)
     labels = facts.labels if task == "classification" else None
     types, without = {target: facts.type(task)}, len(table.known(target)) - facts.rows
-    chosen = (table, target, weight, kept, dropped)
+    chosen = (table, target, weight, used, dropped)
     return Inspection(*chosen, facts.rows, task, reason, labels, types, without)
 
 
@@ -561,12 +563,9 @@ class _Facts:
     def check(self) -> dict[str, str]:
         """Return the columns that cannot be used, and why."""
         empty = [name for name, count in self.present.items() if count == 0]
-        return {
-            name: "it has neither a name nor values"
-            if _NAMELESS.fullmatch(name)
-            else "all its values are missing"
-            for name in empty
-        }
+        nameless = {name for name in empty if _NAMELESS.fullmatch(name)}
+        reasons = "all its values are missing", "it has neither a name nor values"
+        return {name: reasons[name in nameless] for name in empty}
 
     def type(self, task: str) -> str:
         """Return how the target is to be read from CSV."""

@@ -19,10 +19,8 @@ from lssvm._core.blocks import as_bytes
 from lssvm._core.errors import ColumnWarning, InvalidInputError, LSSVMError
 from lssvm.cli.console import Output, percent, shown
 from lssvm.cli.models import (
-    Model,
     estimators_of,
     fit_scan,
-    is_classifier,
     last_step,
     load_model,
     make_estimator,
@@ -30,7 +28,7 @@ from lssvm.cli.models import (
     model_scan,
     prepared_table,
     reads_scans,
-    sized,
+    sized_reduction,
 )
 from lssvm.cli.options import INTERRUPTED, Reading, Reduce, Seeded, Train, Tune
 from lssvm.cli.predicting import headlines, measure, metrics_of, write_onnx
@@ -46,8 +44,8 @@ from lssvm.cli.tables import (
 from lssvm.data import Scan
 from lssvm.estimators import table_fit
 from lssvm.io import save
-from lssvm.plots.base import fitted_attributes
-from lssvm.plots.rows import SampledRows, support_size
+from lssvm.plots.base import Estimator, fitted_attributes
+from lssvm.plots.rows import SampledRows, classifies, is_table, support_size
 from lssvm.report.columns import LEAK_ROWS, leaks
 from lssvm.report.refits import out_of_fold
 
@@ -77,7 +75,7 @@ class Fitted:
     interrupted : bool
     """
 
-    model: Model
+    model: Estimator
     inspected: Inspection
     train: Scan
     test: Scan | None
@@ -87,7 +85,7 @@ class Fitted:
     interrupted: bool
 
     @property
-    def last(self) -> Model:
+    def last(self) -> Estimator:
         """The model itself, behind a preparation."""
         return last_step(self.model)
 
@@ -108,8 +106,8 @@ class Fitted:
     def score_name(self) -> str:
         """What the score of its search is."""
         scoring = self.last.get_params().get("scoring")
-        numbers = "R2" if is_stack(self.last) else "squared error"
-        return str(scoring or ("accuracy" if is_classifier(self.model) else numbers))
+        numbers = "R2" if is_table(self.last) else "squared error"
+        return str(scoring or ("accuracy" if classifies(self.model) else numbers))
 
     def score(self, value: float) -> float:
         """Return a score of the search, a loss as a loss."""
@@ -124,20 +122,14 @@ class Fitted:
     @property
     def groups(self) -> Any:
         """Groups of the training rows; None without, or where the model assigns folds by rows."""
-        rows = self.rule is None or self.rule.by != "group"
-        if self.rule is None or rows or isinstance(self.model, estimators_of("fixed-size")):
+        if self.rule is None or isinstance(self.model, estimators_of("fixed-size")):
             return None
         inspected = self.inspected
         return self.rule.train_groups(inspected.table, inspected.scan(), inspected.target)
 
 
-def is_stack(model: Model) -> bool:
-    """Return whether a model is a stack of configurations, the model for tables."""
-    return "configurations_" in fitted_attributes(model)
-
-
 def fit_rows(
-    inspected: Inspection, model: Model, options: Seeded, rule: HoldOut | None = None
+    inspected: Inspection, model: Estimator, options: Seeded, rule: HoldOut | None = None
 ) -> Fitted:
     """Fit a model to a data set, with the rows held out that a rule names.
 
@@ -219,7 +211,7 @@ def _train(table: Table, options: Train) -> None:
                 metrics = cross_validate(fitted, output, positive)
         except KeyboardInterrupt:  # there is a model, which is not to be lost
             fitted = replace(fitted, interrupted=True)
-    notes, tested = _notes(fitted, metrics, output), fitted
+    notes, tested = _report_notes(fitted, metrics, output), fitted
     if options.refit and fitted.test is not None and metrics is not None:
         fitted = _refit(fitted, output)
         notes.append("The model in the file was fitted again, to all rows; this is the tested one.")
@@ -236,7 +228,7 @@ def _train(table: Table, options: Train) -> None:
         written["report"] = options.report
     leaking = find_leaks(tested) if suspected is None else suspected
     _warn_of_leaks(output, leaking, inspected.classes)
-    _print(output, fitted, metrics, options.out)
+    _print_fit(output, fitted, metrics, options.out)
     if suspected is not None:
         output.line(f"report written to {options.report}")
     output.result(written)
@@ -254,8 +246,8 @@ def _inspect(table: Table, options: Train) -> tuple[Inspection, str]:
             "--test-data nor --test 0."
         )
     table.need(parted, ", by which rows are held out")
-    kept = replace(options, drop=[*options.drop, *parted])
-    inspected = inspect_table(table, kept)
+    reduced = replace(options, drop=[*options.drop, *parted])
+    inspected = inspect_table(table, reduced)
     if options.kind != "auto" or kind != "table":
         return inspected, kind
     reason = too_large(inspected, options.memory, options.group is not None)
@@ -288,8 +280,8 @@ def too_large(inspected: Inspection, memory: str | None, grouped: bool = False) 
     if streamed and grouped:
         return f"more than {table_fit.MANY:,} rows, too many for groups"
     chosen = 8 * _COPIES * d * (table_fit.SAMPLE if streamed else n)
-    kept = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
-    if max(chosen, kept) > as_bytes(memory):
+    stored = 2 * 4 * _KEPT * d * n if streamed else 0  # at most half of the budget
+    if max(chosen, stored) > as_bytes(memory):
         return f"the table model of {n:,} rows would need more memory than the budget"
     return ""
 
@@ -306,10 +298,10 @@ def find_leaks(fitted: Fitted) -> dict[str, float]:
 
 
 def _warn_of_leaks(output: Output, suspected: Mapping[str, float], classes: bool) -> None:
-    what = "of the rows correctly" if classes else "of the variance of the target"
+    predicted = "of the rows correctly" if classes else "of the variance of the target"
     for name, share in suspected.items():
         output.note(
-            f"warning: column {name!r} alone predicts {percent(share)} {what}. It may be a "
+            f"warning: column {name!r} alone predicts {percent(share)} {predicted}. It may be a "
             f"leak: check that it is known before the target, or train with --drop {name}"
         )
 
@@ -336,7 +328,7 @@ def tune(options: Tune) -> None:
     check_writable(options.out, inputs=(options.data,))
     inspected = inspect_table(open_table(options.data, options, output.note), options)
     fitted = fit_rows(inspected, make_estimator(options, inspected.classes), options)
-    results = searched(fitted, options.best)
+    results = search_results(fitted, options.best)
     if options.out is not None:
         _write(fitted, None, options.out)
     results |= {"seconds": fitted.seconds, "interrupted": fitted.interrupted, "model": options.out}
@@ -354,7 +346,7 @@ def tune(options: Tune) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def searched(fitted: Fitted, best: int) -> dict[str, Any]:
+def search_results(fitted: Fitted, best: int) -> dict[str, Any]:
     """Return the best settings of a search and how they were found."""
     model = fitted.model
     if "cv_results_" not in fitted_attributes(model):
@@ -402,7 +394,7 @@ def _write_report(
     inspected = fitted.inspected
     settings = {
         "command": ["lssvm", *sys.argv[1:]],
-        "python": _code(fitted, options),
+        "python": _python_code(fitted, options),
         "task": inspected.summary(),
         "notes": notes,
     }
@@ -429,7 +421,7 @@ def _write_report(
     return suspected
 
 
-def _code(fitted: Fitted, options: Train) -> str:
+def _python_code(fitted: Fitted, options: Train) -> str:
     """Return lines of Python that read the same rows and fit the model, which reports complete."""
     inspected, rule, test_data = fitted.inspected, fitted.rule, options.test_data
     read = {
@@ -474,7 +466,7 @@ def _code(fitted: Fitted, options: Train) -> str:
     return "\n".join(lines)
 
 
-def _notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
+def _report_notes(fitted: Fitted, metrics: dict[str, Any] | None, output: Output) -> list[str]:
     """Return notes for the report; print classes that could not be tested."""
     inspected = fitted.inspected
     notes = [f"Column {name!r} is dropped: {why}." for name, why in fitted.dropped.items()]
@@ -546,13 +538,13 @@ def _write(
         **card,
         "reason": inspected.reason,
         "interrupted": fitted.interrupted,
-        "parameters": set_params | _chosen(fitted.last),
+        "parameters": set_params | _chosen_parameters(fitted.last),
     }
 
 
-def _chosen(model: Model) -> dict[str, Any]:
+def _chosen_parameters(model: Estimator) -> dict[str, Any]:
     """Return what a fit has chosen."""
-    if is_stack(model):
+    if is_table(model):
         columns = ("scaling", "kernel", "rounds", "weight", "error")
         rows = zip(*(model.configurations_[name] for name in columns), strict=True)
         return {"configurations": [dict(zip(columns, row, strict=True)) for row in rows]}
@@ -562,10 +554,10 @@ def _chosen(model: Model) -> dict[str, Any]:
     return {**chosen, "support_vectors": len(model.support_vectors_)}
 
 
-def _print(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str) -> None:
+def _print_fit(output: Output, fitted: Fitted, metrics: dict[str, Any] | None, path: str) -> None:
     """Print the lines about a model that was written."""
     model, score = fitted.last, fitted.best_score
-    if is_stack(model):
+    if is_table(model):
         chosen = [str(model.summary_).splitlines()[0].rstrip(".")]
     else:
         values = {"C": model.C_, "gamma": model.gamma_}
@@ -602,7 +594,7 @@ def reduce(options: Reduce) -> None:
         )
     reduction: Any = method or "spfs"
     if fixed and support is not None:
-        reduction = sized("method", reduction, support)
+        reduction = sized_reduction("method", reduction, support)
         if support > large.n_prototypes_:
             raise InvalidInputError(
                 f"--support {support} is more than the {large.n_prototypes_} prototypes of the "
@@ -616,15 +608,14 @@ def reduce(options: Reduce) -> None:
         gamma = large.gamma_ if large.gamma_ is not None else large.gamma
         size = {"n_prototypes": int(large.n_prototypes_), "gamma": gamma}
         small.set_params(reduction=reduction, **size)
-        stopped = fit_scan(small, train, output, is_classifier(large))
+        stopped = fit_scan(small, train, output, classifies(large))
     else:
         groups = loaded.groups(table, rows)
-        stopped = fit_scan(small, train, output, is_classifier(large), groups)
+        stopped = fit_scan(small, train, output, classifies(large), groups)
         small = small.compress(support or SUPPORT)
     positive = loaded.card.get("positive")
-    before, after = (
-        None if test is None else measure(each, test, positive) for each in (large, small)
-    )
+    both = large, small
+    before, after = (None if test is None else measure(one, test, positive) for one in both)
     score = fitted_attributes(small).get("best_score_")
     card = {"reduced_from": os.path.basename(options.model), "cv_score": score, "test": after}
     save(small, out, metrics=loaded.card | card)
@@ -637,12 +628,12 @@ def reduce(options: Reduce) -> None:
             left=(3,),
         )
     sizes = [os.path.getsize(path) for path in (options.model, out)]
-    counts = [support_size(each) for each in (large, small)]
+    counts = [support_size(one) for one in both]
     lines = zip(("before", "after"), counts, sizes, (before, after), strict=True)
     output.table(
         "",
         ["", "support vectors", "file", "on held-out rows"],
-        [[name, n, f"{size / 1024:.1f} kB", _result(metrics)] for name, n, size, metrics in lines],
+        [[name, n, f"{size / 1024:.1f} kB", _score(metrics)] for name, n, size, metrics in lines],
     )
     output.line(f"model of {counts[1]} support vectors written to {out}")
     output.result(
@@ -662,7 +653,7 @@ def reduce(options: Reduce) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def trade_off(model: Model) -> list[dict[str, Any]]:
+def trade_off(model: Estimator) -> list[dict[str, Any]]:
     """Return the sizes of a reduced model and their errors; empty where none was measured."""
     chosen = len(model.support_vectors_)
     return [
@@ -677,7 +668,7 @@ def trade_off(model: Model) -> list[dict[str, Any]]:
     ]
 
 
-def _result(metrics: dict[str, Any] | None) -> str:
+def _score(metrics: dict[str, Any] | None) -> str:
     if metrics is None:
         return ""
     if "accuracy" in metrics:

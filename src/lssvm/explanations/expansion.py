@@ -137,8 +137,8 @@ class Contrast:
         """Return the rows with so many of the background rows, evenly spaced."""
         if size >= len(self.background):
             return self
-        some = np.linspace(0, len(self.background) - 1, size).round().astype(np.intp)
-        return Contrast(self.X, self.background[some], self.owner, self.n_columns)
+        chosen = np.linspace(0, len(self.background) - 1, size).round().astype(np.intp)
+        return Contrast(self.X, self.background[chosen], self.owner, self.n_columns)
 
     def summed(self, values: FloatArray) -> FloatArray:
         """Return values of features (..., d) summed over the features of every column, (..., p)."""
@@ -214,20 +214,20 @@ def product_values(
     total = ProductValues.zeros(len(rows.X), rows.n_columns, coef.shape[1], interactions)
     if len(used) < rows.n_columns:  # columns without features
         how: dict[str, Any] = {"interactions": interactions, "report": report}
-        found = product_values(exponents, rows.among(used), Z, coef, threads=threads, **how)
-        total.values[:, used] = found.values
-        total.interactions[:, used[:, None], used] = found.interactions
+        part = product_values(exponents, rows.among(used), Z, coef, threads=threads, **how)
+        total.values[:, used] = part.values
+        total.interactions[:, used[:, None], used] = part.interactions
         return total
     work = _Work(exponents, rows, Z, coef, interactions)
     jobs = [
-        (some, against)
-        for some in slices(len(rows.X), _ROWS)
+        (block, against)
+        for block in slices(len(rows.X), _ROWS)
         for against in slices(len(rows.background), _BACKGROUND)
     ]
     done = zip(jobs, run_blocks(work, jobs, threads), strict=True)
-    for number, ((some, _), found) in enumerate(done, start=1):
-        for sums, own in zip(total, found, strict=True):
-            sums[some] += own
+    for number, ((block, _), part) in enumerate(done, start=1):
+        for sums, values in zip(total, part, strict=True):
+            sums[block] += values
         if report is not None:
             report(number, len(jobs))
     return ProductValues(*(sums / len(rows.background) for sums in total))
@@ -266,9 +266,9 @@ class _Work:
         X, R = self.X[job[0]], self.R[job[1]]
         m, k = self.coef.shape
         values, pairs = total = ProductValues.zeros(len(X), self.p, k, self.interactions)
-        least = self._least(X, R)
+        least = self._thresholds(X, R)
         width = int(np.clip(_WIDTH // self.p, 128, 4096))
-        together = [self._alike(x, R, max(1, width // m)) for x in X]
+        together = [self._batches(x, R, max(1, width // m)) for x in X]
         for block in slices(m, width):
             W = np.stack([self._factors(r, block) for r in R], axis=1)  # (p, B, m)
             for i, x in enumerate(X):
@@ -282,7 +282,7 @@ class _Work:
                     pairs[i][np.ix_(pair.columns, pair.columns)] += two
         return total
 
-    def _alike(self, x: FloatArray, R: FloatArray, size: int) -> list[tuple[IntArray, IntArray]]:
+    def _batches(self, x: FloatArray, R: FloatArray, size: int) -> list[tuple[IntArray, IntArray]]:
         """Return background rows that differ from x in the same columns, at most ``size`` at once.
 
         Few support vectors are not worth the calls for one background row alone.
@@ -290,12 +290,12 @@ class _Work:
         differ = x != R
         if not self.alone:
             differ = np.logical_or.reduceat(differ, self.starts, axis=1)
-        kinds, which = np.unique(differ, axis=0, return_inverse=True)
+        kinds, kind_of_row = np.unique(differ, axis=0, return_inverse=True)
         return [
             (np.flatnonzero(kind), rows[part])
             for number, kind in enumerate(kinds)
             if kind.any()
-            for rows in [np.flatnonzero(which.ravel() == number)]
+            for rows in [np.flatnonzero(kind_of_row.ravel() == number)]
             for part in slices(len(rows), size)
         ]
 
@@ -307,7 +307,7 @@ class _Work:
         np.maximum(logarithms, _LOWEST, out=logarithms)
         return np.asarray(np.exp(logarithms, out=logarithms))
 
-    def _least(self, X: FloatArray, R: FloatArray) -> FloatArray:
+    def _thresholds(self, X: FloatArray, R: FloatArray) -> FloatArray:
         """Return the size of a term below which it is left out, for every pair (n, B)."""
         largest = []
         for rows in (X, R):
@@ -349,7 +349,7 @@ class _Work:
         spread = float(np.abs(h).sum(axis=0).max()) / a
         return _Pair(columns, h, half, common, coef, spread)
 
-    def _room(self, shape: tuple[int, ...]) -> FloatArray:
+    def _buffer(self, shape: tuple[int, ...]) -> FloatArray:
         """Return this thread's room for a block of factors, kept as fresh pages cost time."""
         needed = int(np.prod(shape))
         room: FloatArray | None = getattr(self.local, "room", None)
@@ -371,7 +371,7 @@ class _Work:
         pairs = np.zeros((a, a, pair.coef.shape[1] if self.interactions else 0))
         for part in slices(len(nodes), step):
             tau = nodes[part, None]
-            F = np.add(pair.h, (1.0 / tau)[:, None], out=self._room((len(tau), a, m)))
+            F = np.add(pair.h, (1.0 / tau)[:, None], out=self._buffer((len(tau), a, m)))
             P = np.multiply(pair.common, weights[part, None] / tau)
             for chunk in slices(a, _CHUNK):
                 P *= np.multiply.reduce(F[:, chunk], axis=1)
@@ -445,13 +445,13 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> Explanation:
         """Return the explanation of some of the rows; one row stays a table."""
-        some = np.atleast_1d(np.arange(len(self))[rows])
-        return self._part(some, data=self.data[some])
+        index = np.atleast_1d(np.arange(len(self))[rows])
+        return self._part(index, data=self.data[index])
 
     def _part(self, index: Any, **others: Any) -> Explanation:
         arrays = ("values", "base_values", "errors", "interactions")
-        found = {name: getattr(self, name) for name in arrays}
-        parts: dict[str, Any] = {n: None if a is None else a[index] for n, a in found.items()}
+        values = {name: getattr(self, name) for name in arrays}
+        parts: dict[str, Any] = {n: None if a is None else a[index] for n, a in values.items()}
         return replace(self, **parts, **others)
 
     @property
@@ -567,8 +567,8 @@ def sampled_values(
     first = np.zeros(1, dtype=np.intp)
     k = evaluate(first, first, np.ones((1, p), dtype=bool)).shape[1]
     total, squares = np.zeros((n, p, k)), np.zeros((n, p, k))
-    for some in slices(n * n_background, size):
-        i, b = np.divmod(np.arange(some.start, some.stop, dtype=np.intp), n_background)
+    for block in slices(n * n_background, size):
+        i, b = np.divmod(np.arange(block.start, block.stop, dtype=np.intp), n_background)
         if every:
             value = _all_coalitions(evaluate, i, b, p)
             variance = np.zeros_like(value)
@@ -576,7 +576,7 @@ def sampled_values(
             value, variance = _orders(evaluate, i, b, p, n_permutations, random)
         np.add.at(total, i, value)
         np.add.at(squares, i, variance)
-        report(some.stop, n * n_background)
+        report(block.stop, n * n_background)
     return total / n_background, np.sqrt(squares) / n_background
 
 
@@ -665,9 +665,8 @@ class Expansion:
         if self.metric.map is None:
             return slopes
         straight = self.metric.map.ndim == 1
-        return np.asarray(
-            self.metric.map[:, None] * slopes if straight else self.metric.map @ slopes
-        )
+        A = self.metric.map
+        return np.asarray(A[:, None] * slopes if straight else A @ slopes)
 
 
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -848,7 +847,7 @@ def _halved(pairs: FloatArray, values: FloatArray) -> FloatArray:
     """Return half of every interaction, and on the diagonal what rows need to sum to the values."""
     p = pairs.shape[1]
     out = pairs / 2.0
-    own = np.arange(p)
-    out[:, own, own] = 0.0
-    out[:, own, own] = values - out.sum(axis=2)
+    diagonal = np.arange(p)
+    out[:, diagonal, diagonal] = 0.0
+    out[:, diagonal, diagonal] = values - out.sum(axis=2)
     return np.asarray(out)

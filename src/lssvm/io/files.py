@@ -93,13 +93,13 @@ def save(
     from lssvm.io.records import encode
     from lssvm.io.schema import schema
 
-    record = _written(model, keep)
+    record = _to_record(model, keep)
     tree, arrays = encode(record, schema())
     header = {
         "keep": keep,
-        "metrics": _plain({} if metrics is None else metrics, "metrics"),
+        "metrics": plain_json({} if metrics is None else metrics, "metrics"),
         "schema_sha256": _schema(record),
-        "fitted": _facts(_last(model)),
+        "fitted": _fitted_values(_final_step(model)),
         "model": tree,
     }
     write_container(path, header, arrays)
@@ -218,7 +218,7 @@ def read_header(path: Path) -> dict[str, Any]:
     """
     with open_container(path) as (container, fetch):
         try:
-            return _described(container, fetch)
+            return _describe_header(container, fetch)
         except _UNFORESEEN as error:
             raise ModelFileError(
                 f"{container.path} cannot be loaded: what its header holds describes no model "
@@ -226,17 +226,17 @@ def read_header(path: Path) -> dict[str, Any]:
             ) from error
 
 
-def _last(model: object) -> Any:
+def _final_step(model: object) -> Any:
     """Return the model itself, which may stand at the end of a pipeline."""
     steps = getattr(model, "steps", None)
     return steps[-1][1] if isinstance(steps, list) and steps else model
 
 
-def _written(model: object, keep: str) -> Model | StoredPipeline:
+def _to_record(model: object, keep: str) -> Model | StoredPipeline:
     """Return what a file holds of a model, or of a pipeline that ends in one."""
     from lssvm.io.models import check_storable, write_model
 
-    if _last(model) is model:
+    if _final_step(model) is model:
         check_storable(model, keep)
         return write_model(model, keep)
     from lssvm.io.pipelines import write_pipeline
@@ -244,14 +244,14 @@ def _written(model: object, keep: str) -> Model | StoredPipeline:
     return write_pipeline(model, keep)
 
 
-def _facts(model: object) -> dict[str, Any]:
+def _fitted_values(model: object) -> dict[str, Any]:
     """Return numbers and texts of a fit, for people."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    plain = {n: _plain(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
+    plain = {n: plain_json(v, n) for n, v in fitted.items() if isinstance(v, (int, float, str))}
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def _described(container: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
+def _describe_header(container: Container, fetch: Callable[[str], Any]) -> dict[str, Any]:
     header = container.header
     tree = older.convert(header.get("model"), header["format"])
     model, steps = tree["fields"], None
@@ -362,23 +362,42 @@ def schema_hash(model: object) -> str:
     >>> len(schema_hash(LSSVC(gamma=1.0).fit(np.eye(2), [0, 1])))
     64
     """
-    return _schema(_written(model, "support"))
+    return _schema(_to_record(model, "support"))
 
 
-def _plain(value: Any, where: str) -> Any:
-    """Return metrics as plain JSON; a number that is not finite becomes None."""
+def plain_json(value: Any, where: str, unknown: Callable[[Any], Any] | None = None) -> Any:
+    """Return a value in types of JSON; a number that is not finite becomes None.
+
+    Parameters
+    ----------
+    value : object
+    where : str
+        What it is, for the message.
+    unknown : callable or None, default=None
+        Applied to keys and values of other types; None: these raise an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.io.files import plain_json
+    >>> plain_json({"a": np.array([1.0, np.nan]), "b": np.int64(3), "c": (True, "x")}, "metrics")
+    {'a': [1.0, None], 'b': 3, 'c': [True, 'x']}
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return _plain(value.item(), where)
+        return plain_json(value.item(), where, unknown)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(part, where) for part in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {str(key): _plain(part, f"{where}[{key!r}]") for key, part in value.items()}
+        return [plain_json(part, where, unknown) for part in value]
+    if isinstance(value, Mapping) and (unknown or all(isinstance(key, str) for key in value)):
+        parts = value.items()
+        return {str(key): plain_json(part, f"{where}[{key!r}]", unknown) for key, part in parts}
+    if unknown is not None:
+        return unknown(value)
     raise InvalidInputError(
         f"{where} holds {value!r}: give numbers, texts, lists, and mappings from texts to them."
     )

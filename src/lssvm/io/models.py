@@ -209,17 +209,17 @@ def read_preparation(state: dict[str, Any], named: bool) -> PreparedTable:
     """
     fields = {"names", "kinds", "mean", "scale", "fill", "categories"}
     need(set(state) == fields, "the preparation is not complete")
-    given = {**state, "fill": state["mean"] if state["fill"] is None else state["fill"]}
-    need(all(isinstance(part, list) for part in given.values()), "the preparation has no lists")
-    names, kinds, categories = given["names"], given["kinds"], given["categories"]
+    filled = {**state, "fill": state["mean"] if state["fill"] is None else state["fill"]}
+    need(all(isinstance(part, list) for part in filled.values()), "the preparation has no lists")
+    names, kinds, categories = filled["names"], filled["kinds"], filled["categories"]
     need(all(isinstance(name, str) for name in names), "names are no texts")
     need(all(kind in SCANNED for kind in kinds), "a column has an unknown kind")
-    numbers = [given["fill"], given["mean"], given["scale"]]
+    numbers = [filled["fill"], filled["mean"], filled["scale"]]
     fits = all(len(part) == len(kinds) - kinds.count("text") for part in numbers)
     fits = fits and len(kinds) == len(names) and len(categories) == kinds.count("text")
     need(fits, "the preparation does not fit its columns")
     plain = all(type(v) in (int, float) and abs(v) < np.inf for part in numbers for v in part)
-    need(plain and all(v > 0 for v in given["scale"]), "mean, scale or fill are no numbers")
+    need(plain and all(v > 0 for v in filled["scale"]), "mean, scale or fill are no numbers")
     for part in categories:
         texts = isinstance(part, list) and all(c is None or isinstance(c, str) for c in part)
         need(texts and _distinct(part), "categories are no distinct texts")
@@ -247,13 +247,13 @@ def _indicators(levels: list[str | None]) -> Encoding | None:
     if not levels:
         return None
     known, sides = [level for level in levels if level is not None], np.eye(len(levels))
-    kept = [levels.index(level) for level in known]
+    places = [levels.index(level) for level in known]
     missing = sides[levels.index(None)] if None in levels else np.zeros(len(levels))
     absent = "(missing)"
     while absent in known:
         absent += "#"
     suffixes = tuple(f"={absent if level is None else level}" for level in levels)
-    return LevelEncoding(tuple(known), sides[kept], missing, np.zeros(len(levels)), suffixes)
+    return LevelEncoding(tuple(known), sides[places], missing, np.zeros(len(levels)), suffixes)
 
 
 def _count_columns(stored: Model) -> int:
@@ -638,7 +638,7 @@ def _check_tree(tree: local.Tree, p: int, d: int) -> None:
 
 def _check_leaf(leaf: local.Leaf, d: int, k: int, with_targets: bool) -> None:
     """Check the rows of a leaf, which have targets only where they can be added and removed."""
-    rows, n, kept = leaf.rows, len(leaf.rows.X), len(leaf.kept)
+    rows, n, n_kept = leaf.rows, len(leaf.rows.X), len(leaf.kept)
     t = n if with_targets else 0
     need(n, "a leaf has no rows")
     check_shapes(rows, X=(n, d), Y=(t, k), weight=(t,), labels=(t,))
@@ -648,7 +648,7 @@ def _check_leaf(leaf: local.Leaf, d: int, k: int, with_targets: bool) -> None:
     check_range(leaf.setting, 0, np.inf, "gamma")
     check_shapes(leaf.fit, coef=(n, k), intercept=(k,), left_out=(None, k))
     need(len(leaf.fit.left_out) in (0, t), "outputs and rows differ in number")
-    check_shapes(leaf, kept=(n if kept else 0, k if kept else None))
+    check_shapes(leaf, kept=(n if n_kept else 0, k if n_kept else None))
     check_range(leaf, 0, np.inf, "error", "kept")
 
 
@@ -822,14 +822,14 @@ def _parameters(model: Estimator, keep: str) -> tuple[dict[str, Any], list[str]]
     return parameters, left_out
 
 
-def _calibration(model: KernelEstimator, kept: Fit[Any]) -> Probabilities | Residuals | None:
+def _calibration(model: KernelEstimator, stripped: Fit[Any]) -> Probabilities | Residuals | None:
     """Return what has to be computed now, because the rows that it rests on are not kept."""
-    if kept.calibration is model.record_.calibration:  # computed when first asked for
+    if stripped.calibration is model.record_.calibration:  # computed when first asked for
         return None
     with suppress(InvalidInputError, MemoryBudgetError):  # then there is none after loading either
         if isinstance(model, KernelClassifier) and hasattr(model, "predict_proba"):
             return model._probabilities()
-        if isinstance(model, KernelRegressor) and kept.stored == "prediction":
+        if isinstance(model, KernelRegressor) and stripped.stored == "prediction":
             return model._residuals()
     return None
 
@@ -857,8 +857,8 @@ def read_model(stored: Model) -> Estimator:
     if not set(stored.parameters) <= set(inspect.signature(kind).parameters) - OF_THE_MACHINE:
         raise ModelFileError(f"The file holds parameters that {stored.kind} does not have.")
     check_parameters(stored.parameters)
-    given = {n: read_model(v) if isinstance(v, Model) else v for n, v in stored.parameters.items()}
-    model: Estimator = kind(**given)
+    values = {n: read_model(v) if isinstance(v, Model) else v for n, v in stored.parameters.items()}
+    model: Estimator = kind(**values)
     record = stored.record
     if isinstance(model, NARX) and isinstance(record, SeriesFit):
         inner: Any = record.regressor

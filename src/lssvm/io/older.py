@@ -48,11 +48,11 @@ class Step:
             return [self.convert(part, arrays) for part in stored]
         if not isinstance(stored, dict):
             return stored
-        name, given = stored.get("record"), stored.get("fields")
-        if not isinstance(name, str) or not isinstance(given, dict):
+        name, old = stored.get("record"), stored.get("fields")
+        if not isinstance(name, str) or not isinstance(old, dict):
             return {key: self.convert(part, arrays) for key, part in stored.items()}
         renamed = self.fields.get(name, {})
-        fields = {renamed.get(key, key): self.convert(part, arrays) for key, part in given.items()}
+        fields = {renamed.get(key, key): self.convert(part, arrays) for key, part in old.items()}
         if name in self.converted:
             fields = self.converted[name](fields, arrays)
         return {**stored, "record": self.records.get(name, name), "fields": fields}
@@ -76,9 +76,9 @@ def _with_bias(fields: Fields, arrays: Arrays) -> Fields:
 
 
 def _with_objects(fields: Fields, arrays: Arrays) -> Fields:
-    kind, given = fields.get("kind"), _parameters(fields)
+    kind, parameters = fields.get("kind"), _parameters(fields)
     if str(kind).removesuffix("C").removesuffix("R") in ("LSSV", "FixedSizeLSSV", "GreedyLSSV"):
-        fields["parameters"] = _mapping(_into_objects(given))
+        fields["parameters"] = _mapping(_into_objects(parameters))
     return fields
 
 
@@ -94,28 +94,29 @@ def _record(name: str, **fields: Any) -> dict[str, Any]:
     return {"record": name, "fields": fields}
 
 
-def _into_objects(given: dict[str, Any]) -> dict[str, Any]:
+def _into_objects(values: dict[str, Any]) -> dict[str, Any]:
     """Put parameters that belong to a kernel, solver, search or code into its object."""
-    degree, coef0 = given.pop("degree", 3), given.pop("coef0", 1.0)
-    tol, max_iter = given.pop("tol", 1e-6), given.pop("max_iter", None)
-    metric, tuning = given.pop("metric", None), given.pop("tuning", "joint")
-    coding = {name: given.pop(name, usual) for name, usual in _CODING.items()}
-    if given.get("kernel") == "poly" and (degree, coef0) != (3, 1.0):
-        given["kernel"] = _record("Polynomial", degree=degree, coef0=coef0)
+    degree, coef0 = values.pop("degree", 3), values.pop("coef0", 1.0)
+    tol, max_iter = values.pop("tol", 1e-6), values.pop("max_iter", None)
+    metric, tuning = values.pop("metric", None), values.pop("tuning", "joint")
+    coding = {name: values.pop(name, usual) for name, usual in _CODING.items()}
+    if values.get("kernel") == "poly" and (degree, coef0) != (3, 1.0):
+        values["kernel"] = _record("Polynomial", degree=degree, coef0=coef0)
     if metric is not None:
-        given["kernel"] = _record("MetricKernel", kernel=given.get("kernel", "rbf"), metric=metric)
-    if given.get("solver") in ("cg", "smo") and (tol, max_iter) != (1e-6, None):
+        kernel = values.get("kernel", "rbf")
+        values["kernel"] = _record("MetricKernel", kernel=kernel, metric=metric)
+    if values.get("solver") in ("cg", "smo") and (tol, max_iter) != (1e-6, None):
         limits = {"tol": tol} | ({} if max_iter is None else {"max_iter": max_iter})
-        of_cg = given["solver"] == "cg"
+        of_cg = values["solver"] == "cg"
         limits |= {"preconditioner": "nystrom"} if of_cg else {}
-        given["solver"] = _record("ConjugateGradient" if of_cg else "SMO", **limits)
+        values["solver"] = _record("ConjugateGradient" if of_cg else "SMO", **limits)
     if tuning == "separate":
-        search = given.get("search", "path")
+        search = values.get("search", "path")
         search = _record(_SEARCHES[search]) if isinstance(search, str) else search
-        given["search"] = {**search, "fields": {**search["fields"], "per_output": True}}
+        values["search"] = {**search, "fields": {**search["fields"], "per_output": True}}
     if coding != _CODING:
-        given["multiclass"] = _record("Coding", code=given.get("multiclass", "auto"), **coding)
-    return given
+        values["multiclass"] = _record("Coding", code=values.get("multiclass", "auto"), **coding)
+    return values
 
 
 # -- format 3, in which models for tables had a record of their own --------------------------------
@@ -140,13 +141,13 @@ def _array(stored: Fields, arrays: Mapping[str, AnyArray]) -> AnyArray:
 def _model(fields: Fields, arrays: Arrays) -> Fields:
     """Rename parameters, and put the calibration into the record."""
     record: Any = fields.get("record")
-    calibrated, given = fields.pop("calibration", None), _parameters(fields)
+    calibrated, parameters = fields.pop("calibration", None), _parameters(fields)
     if calibrated is not None:
         record["fields"]["calibrated"] = calibrated
     if fields.get("kind") in ("LSSVMClassifier", "LSSVMRegressor"):
-        renamed = {_PARAMETERS.get(name, name): value for name, value in given.items()}
+        renamed = {_PARAMETERS.get(name, name): value for name, value in parameters.items()}
         fields["parameters"] = _mapping(renamed)
-        tuned = given.get("scoring") is not None and record is not None
+        tuned = parameters.get("scoring") is not None and record is not None
         if fields["kind"] == "LSSVMClassifier" and tuned:
             record["fields"]["calibrated"]["fields"]["agrees"] = False
     return fields
@@ -164,14 +165,14 @@ def _kernel_fit(fields: Fields, arrays: Arrays) -> Fields:
         served = sum(_array(group["columns"], arrays).size for group in groups)
         _need(served <= len(_array(whole["intercept"], arrays)), "kernels serve outputs twice")
     for number, group in enumerate(groups):
-        own, outputs = dict(whole), None
+        of_group, outputs = dict(whole), None
         if len(groups) > 1 and arrays is not None:
             outputs, columns = group["columns"], _array(group["columns"], arrays)
             for name in _OF_EXPANSION[1:]:
                 new = f"members.{number}.{name}"
                 arrays[new] = np.ascontiguousarray(_array(whole[name], arrays)[..., columns])
-                own[name] = {"array": new}
-        expansion = _record("Expansion", kernel=group["kernel"], **own)
+                of_group[name] = {"array": new}
+        expansion = _record("Expansion", kernel=group["kernel"], **of_group)
         members.append(_record("Member", model=expansion, outputs=outputs, **metric))
     return fields | {"members": {"tuple": members}, "state": state}
 

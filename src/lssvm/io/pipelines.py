@@ -36,13 +36,7 @@ from lssvm._core.errors import (
     printable,
 )
 from lssvm.data.preparation import PreparedTable
-from lssvm.io.models import (
-    check_parameters,
-    check_storable,
-    is_storable,
-    read_model,
-    write_model,
-)
+from lssvm.io.models import check_parameters, check_storable, is_storable, read_model, write_model
 from lssvm.io.records import NotStorable, encode, need
 from lssvm.io.schema import Model, StoredPipeline, StoredTransformer, schema
 from lssvm.preparation import TablePreparation
@@ -113,7 +107,7 @@ def write_transformer(name: str, part: Any) -> StoredTransformer:
     if kind in _LEARNED:
         fitted |= {key: getattr(part, key) for key in _LEARNED[kind]}
     elif isinstance(part, (SimpleImputer, *_ENCODERS)):
-        fitted |= _seen(name, part)
+        fitted |= _learned_state(name, part)
     elif isinstance(part, ColumnTransformer):
         fitted["sparse"] = bool(part.sparse_output_)
         parts = [_write_columns(*one) for one in part.transformers_]
@@ -124,23 +118,23 @@ def _write_columns(name: str, part: Any, columns: Any) -> StoredTransformer:
     """Return one part of a `ColumnTransformer`, with its columns."""
     passed = isinstance(part, FunctionTransformer) and part.func is None
     stored = _write_step(name, "passthrough" if passed else part)
-    one = isinstance(columns, str | int)
+    single = isinstance(columns, str | int)
     if isinstance(columns, slice):
         values = [columns.start, columns.stop, columns.step]
-        given: dict[str, Any] = {"slice": values}
+        spec: dict[str, Any] = {"slice": values}
     else:
-        array = np.asarray([columns] if one else columns)
+        array = np.asarray([columns] if single else columns)
         values = (np.flatnonzero(array) if array.dtype.kind == "b" else array).tolist()
-        given = {"one": values[0]} if one else {"list": values}
-    if not all(isinstance(v, str | int) or (v is None and "slice" in given) for v in values):
+        spec = {"one": values[0]} if single else {"list": values}
+    if not all(isinstance(v, str | int) or (v is None and "slice" in spec) for v in values):
         raise InvalidInputError(
             f"The columns of the step {name!r} cannot be stored in a model file: give names or "
             "positions."
         )
-    return replace(stored, columns=given)
+    return replace(stored, columns=spec)
 
 
-def _seen(name: str, part: Any) -> dict[str, Any]:
+def _learned_state(name: str, part: Any) -> dict[str, Any]:
     if isinstance(part, SimpleImputer):
         indicator = getattr(part, "indicator_", None)
         return {
@@ -186,19 +180,22 @@ def read_pipeline(stored: StoredPipeline) -> Pipeline:
     names = [step.name for step in stored.steps]
     need(len({*names, stored.name}) == len(names) + 1, "two steps have the same name")
     need(isinstance(stored.model, Model), "the pipeline has no model")
-    pipeline, model = _joined(stored.steps), read_model(stored.model)
+    pipeline, model = _read_steps(stored.steps), read_model(stored.model)
     fits = _widths(pipeline)[1] in (None, getattr(model, "n_features_in_", 0))
     need(fits, "the model has other features than its pipeline makes")
     return Pipeline([*pipeline.steps, (stored.name, model)])
 
 
-def _joined(stored: list[StoredTransformer]) -> Pipeline:
+def _read_steps(stored: list[StoredTransformer]) -> Pipeline:
     """Return a pipeline of transformers, each of which takes what the one before it makes."""
-    pipeline, made = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
+    pipeline, n = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
     for _, step in pipeline.steps:
-        taken, after = _widths(step)
-        need(made is None or taken in (None, made), "a step takes other columns than it is given")
-        made = after or made
+        width_in, width_out = _widths(step)
+        need(
+            n is None or width_in in (None, n),
+            "a step takes other columns than it is given",
+        )
+        n = width_out or n
     return pipeline
 
 
@@ -233,15 +230,15 @@ def read_transformer(stored: StoredTransformer) -> Any:
 def _read(stored: StoredTransformer) -> Any:
     if stored.kind == "Pipeline":
         need(stored.parts, "a pipeline has no steps")
-        return _joined(stored.parts)
+        return _read_steps(stored.parts)
     kind = _CLASSES[stored.kind]
-    given = _given(stored, kind)
+    parameters = _read_parameters(stored, kind)
     if kind is TablePreparation:
-        return _read_preparation(stored.fitted, given)
+        return _read_preparation(stored.fitted, parameters)
     n, names = _columns_of(stored)
     if kind is ColumnTransformer:
-        return _read_column_transformer(stored, given, n, names)
-    part = kind(**given)
+        return _read_column_transformer(stored, parameters, n, names)
+    part = kind(**parameters)
     fill = _fill_encoder if kind in _ENCODERS else _fill_scaler
     (_fill_imputer if kind is SimpleImputer else fill)(part, stored.fitted, n)
     part.n_features_in_ = n
@@ -250,17 +247,17 @@ def _read(stored: StoredTransformer) -> Any:
     return part
 
 
-def _given(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
-    given = dict(stored.parameters)
+def _read_parameters(stored: StoredTransformer, kind: Callable[..., Any]) -> dict[str, Any]:
+    parameters = dict(stored.parameters)
     known_names = set(inspect.signature(kind).parameters)
-    need(set(given) <= known_names, f"{stored.kind} has other parameters")
-    check_parameters(given)
-    for key, value in given.items():
+    need(set(parameters) <= known_names, f"{stored.kind} has other parameters")
+    check_parameters(parameters)
+    for key, value in parameters.items():
         if isinstance(value, dict) and set(value) == {"dtype"}:
             sort = np.dtype(str(value["dtype"]))
             need(sort.kind in "fiu", "a transformer has an odd type")
-            given[key] = sort.type
-    return given
+            parameters[key] = sort.type
+    return parameters
 
 
 def _columns_of(stored: StoredTransformer) -> tuple[int, Any]:
@@ -282,8 +279,8 @@ def _fill_scaler(part: Any, fitted: dict[str, Any], n: int) -> None:
             wide = key == "references_" or value.shape[-1:] == (n,)
             need(good and wide, f"{key} of {kind} does not fit")
         else:
-            free = key in ("mean_", "var_", "scale_") and value is None
-            need(free or isinstance(value, (int, float)), f"{key} of {kind} is missing")
+            optional = key in ("mean_", "var_", "scale_") and value is None
+            need(optional or isinstance(value, (int, float)), f"{key} of {kind} is missing")
         setattr(part, key, value)
 
 
@@ -325,26 +322,26 @@ def _fill_encoder(part: Any, fitted: dict[str, Any], n: int) -> None:
     part.categories_ = levels
 
 
-def _read_preparation(fitted: dict[str, Any], given: dict[str, Any]) -> TablePreparation:
+def _read_preparation(fitted: dict[str, Any], parameters: dict[str, Any]) -> TablePreparation:
     prepared, texts = fitted.get("prepared"), fitted.get("texts")
     need(isinstance(prepared, PreparedTable) and isinstance(texts, bool), "no preparation")
     assert isinstance(prepared, PreparedTable)
     need(prepared.named or not texts, "columns without names have names")
-    return TablePreparation.of(prepared, texts=bool(texts), **given)
+    return TablePreparation.of(prepared, texts=bool(texts), **parameters)
 
 
 def _read_column_transformer(
-    stored: StoredTransformer, given: dict[str, Any], n: int, names: Any
+    stored: StoredTransformer, parameters: dict[str, Any], n: int, names: Any
 ) -> ColumnTransformer:
     """Return the transformer, fitted to zeros with nothing in it, then with its fitted parts."""
     inner = [(part.name, read_transformer(part), _read_columns(part)) for part in stored.parts]
-    rest = given.get("remainder", "drop")
-    own = [one for one in inner if one[0] != "remainder"]
-    last = [one for one in inner if one[0] == "remainder"]
-    given["remainder"] = rest if isinstance(rest, str) else "passthrough"
+    rest = parameters.get("remainder", "drop")
+    named = [one for one in inner if one[0] != "remainder"]
+    remainder = [one for one in inner if one[0] == "remainder"]
+    parameters["remainder"] = rest if isinstance(rest, str) else "passthrough"
     part = ColumnTransformer(
-        [(name, "drop" if one == "drop" else "passthrough", cols) for name, one, cols in own],
-        **given,
+        [(name, "drop" if one == "drop" else "passthrough", cols) for name, one, cols in named],
+        **parameters,
     )
     rows: Any = np.zeros((2, n))
     if names is not None:
@@ -352,9 +349,9 @@ def _read_column_transformer(
         pd = library("pandas", needed, "pandas")
         rows = pd.DataFrame(rows, columns=list(names))
     part.fit(rows)
-    part.transformers = [(name, _unfitted(one), cols) for name, one, cols in own]
-    if last and not isinstance(rest, str):
-        part.remainder = _unfitted(last[0][1])
+    part.transformers = [(name, _unfitted(one), cols) for name, one, cols in named]
+    if remainder and not isinstance(rest, str):
+        part.remainder = _unfitted(remainder[0][1])
     transformers = []
     places = {name: one for name, one, _ in inner}
     for name, now, columns in part.transformers_:
@@ -367,9 +364,9 @@ def _read_column_transformer(
         place = part.output_indices_[name]  # as if it passed its columns on
         n_columns = place.stop - place.start
         passes = isinstance(one, (str, FunctionTransformer))
-        taken, made = (None, None) if passes else _widths(one)
-        need(taken in (None, n_columns), "a transformer takes other columns than it is given")
-        end = begin + (n_columns if made is None else made)
+        width_in, width_out = (None, None) if passes else _widths(one)
+        need(width_in in (None, n_columns), "a transformer takes other columns than it is given")
+        end = begin + (n_columns if width_out is None else width_out)
         part.output_indices_[name], begin = slice(begin, end), end
     part.sparse_output_ = bool(stored.fitted.get("sparse"))
     return part
@@ -380,10 +377,10 @@ def _unfitted(part: Any) -> Any:
 
 
 def _read_columns(part: StoredTransformer) -> Any:
-    given = part.columns or {}
-    if set(given) == {"slice"} and len(given["slice"]) == 3:
-        return slice(*given["slice"])
-    values: Sequence[Any] = [given["one"]] if "one" in given else given.get("list", ())
+    spec = part.columns or {}
+    if set(spec) == {"slice"} and len(spec["slice"]) == 3:
+        return slice(*spec["slice"])
+    values: Sequence[Any] = [spec["one"]] if "one" in spec else spec.get("list", ())
     good = all(isinstance(value, (str, int)) for value in values)
-    need(good and len(given) == 1, "the columns of a part are missing")
-    return given["one"] if "one" in given else list(values)
+    need(good and len(spec) == 1, "the columns of a part are missing")
+    return spec["one"] if "one" in spec else list(values)

@@ -194,9 +194,9 @@ class _Encoder:
         if isinstance(value, np.ndarray):
             return self._array(value, path)
         if isinstance(value, list):
-            return self._parts(value, path)
+            return self._encode_all(value, path)
         if type(value) is tuple:
-            return {"tuple": self._parts(value, path)}
+            return {"tuple": self._encode_all(value, path)}
         if type(value) is dict:
             pairs = value.items()
             coded = [[self.encode(k, path), self.encode(v, f"{path}.{k}")] for k, v in pairs]
@@ -216,7 +216,7 @@ class _Encoder:
             stored[field_name] = self.encode(getattr(value, field_name), below)
         return {"record": name, "fields": stored}
 
-    def _parts(self, values: Any, path: str) -> list[Any]:
+    def _encode_all(self, values: Any, path: str) -> list[Any]:
         return [self.encode(part, f"{path}.{i}") for i, part in enumerate(values)]
 
     def _array(self, value: AnyArray, path: str) -> Any:
@@ -227,7 +227,7 @@ class _Encoder:
             values = value.tolist()
             if kind == "U" or (values and all(type(v) is str for v in values)):
                 return self._texts(value, path)
-            return {"objects": self._parts(values, path)}
+            return {"objects": self._encode_all(values, path)}
         if value.dtype.newbyteorder("<").str not in _NUMBERS:
             raise NotStorable(f"An array of type {value.dtype} cannot be stored in a model file.")
         fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
@@ -314,7 +314,7 @@ class _Decoder:
             f"The file holds a value of an unknown kind: {printable(sorted(stored))}."
         )
 
-    def _take(self, size: int) -> None:
+    def _charge(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
             raise ModelFileError("The file would make much more than its length explains.")
@@ -326,14 +326,14 @@ class _Decoder:
         return self._made[key]
 
     def _float(self, stored: dict[str, Any]) -> float:
-        return _NOT_FINITE[_as(str, stored["float"])]
+        return _NOT_FINITE[_expect(str, stored["float"])]
 
     def _tuple(self, stored: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(self.decode(part) for part in _as(list, stored["tuple"]))
+        return tuple(self.decode(part) for part in _expect(list, stored["tuple"]))
 
     def _dict(self, stored: dict[str, Any]) -> dict[Any, Any]:
         decoded = {}
-        for pair in _as(list, stored["dict"]):
+        for pair in _expect(list, stored["dict"]):
             if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], (list, dict)):
                 raise ModelFileError("The file holds a mapping that is no list of pairs.")
             decoded[pair[0]] = self.decode(pair[1])
@@ -356,7 +356,7 @@ class _Decoder:
         return self._arrays[name]
 
     def _objects(self, stored: dict[str, Any]) -> AnyArray:
-        values = _as(list, stored["objects"])
+        values = _expect(list, stored["objects"])
         if any(isinstance(v, list) for v in values):
             raise ModelFileError("The file holds lists in the place of labels.")
         return _objects([self.decode(v) for v in values])
@@ -372,17 +372,17 @@ class _Decoder:
         fits = kinds and joined.ndim == ends.ndim == 1 and np.all(np.diff(ends, prepend=0) >= 0)
         if not fits or (ends[-1] if len(ends) else 0) != len(joined):
             raise ModelFileError("The file holds texts whose ends do not fit.")
-        self._take(80 * len(ends) + 4 * len(joined))
+        self._charge(80 * len(ends) + 4 * len(joined))
         data, places = joined.tobytes(), [0, *ends.tolist()]
         texts = [data[a:b].decode() for a, b in pairwise(places)]
         if objects:
             return _objects(texts)
         width = max((len(text) for text in texts), default=1) or 1
-        self._take(4 * width * len(texts))
+        self._charge(4 * width * len(texts))
         return np.array(texts, dtype=f"<U{width}")
 
     def _csr(self, stored: dict[str, Any]) -> Any:
-        parts, shape = stored["csr"], _as(list, stored.get("shape"))
+        parts, shape = stored["csr"], _expect(list, stored.get("shape"))
         if not isinstance(parts, dict) or set(parts) != set(_CSR):
             raise ModelFileError("The file holds a sparse matrix without its three arrays.")
         data, indices, indptr = (self.decode(parts[name]) for name in _CSR)
@@ -398,29 +398,29 @@ class _Decoder:
         kind = csr_array if stored.get("kind") == "array" else csr_matrix
 
         def make() -> Any:
-            self._take(indices.nbytes + indptr.nbytes)  # which may be copied
+            self._charge(indices.nbytes + indptr.nbytes)  # which may be copied
             return kind((data, indices, indptr), shape=tuple(shape), copy=False)
 
         return self._once(stored, make)
 
     def _record(self, stored: dict[str, Any]) -> Any:
-        name, given = stored["record"], stored.get("fields")
+        name, stored_fields = stored["record"], stored.get("fields")
         record = self._schema.get(name) if isinstance(name, str) else None
-        if record is None or not isinstance(given, dict):
+        if record is None or not isinstance(stored_fields, dict):
             raise ModelFileError(f"The file holds a record of an unknown name, {printable(name)}.")
-        if not set(given) <= set(record.fields):  # fields that came later have defaults
+        if not set(stored_fields) <= set(record.fields):  # fields that came later have defaults
             raise ModelFileError(f"The file holds a {name} with fields that it does not have.")
         if hasattr(record.type, "__post_init__") or record.cost is not None:
-            return self._once(stored, lambda: self._make(record, given))
-        return self._make(record, given)
+            return self._once(stored, lambda: self._make(record, stored_fields))
+        return self._make(record, stored_fields)
 
-    def _make(self, record: Record, given: dict[str, Any]) -> Any:
-        values = {name: self.decode(value) for name, value in given.items()}
+    def _make(self, record: Record, stored_fields: dict[str, Any]) -> Any:
+        values = {name: self.decode(value) for name, value in stored_fields.items()}
         record.check(values)
         if hasattr(record.type, "__post_init__"):  # which may copy
-            self._take(sum(a.nbytes for a in values.values() if isinstance(a, np.ndarray)))
+            self._charge(sum(a.nbytes for a in values.values() if isinstance(a, np.ndarray)))
         if record.cost is not None:
-            self._take(record.cost(values))
+            self._charge(record.cost(values))
         return record.type(**values)
 
 
@@ -443,7 +443,7 @@ def _objects(values: list[Any]) -> AnyArray:
     return array
 
 
-def _as(kind: type[Any], value: Any) -> Any:
+def _expect(kind: type[Any], value: Any) -> Any:
     if not isinstance(value, kind):
         raise ModelFileError(
             f"The file holds {type(value).__name__} in the place of {kind.__name__}."

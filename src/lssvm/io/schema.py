@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,10 @@ from lssvm import (
 )
 from lssvm._core.arrays import AnyArray
 from lssvm.data import encodings, preparation, text
-from lssvm.fitting import dual, fixed_solution, record, series
+from lssvm.fitting import dual, fixed_solution, record, series, table_record
 from lssvm.fitting import greedy as greedy_fit
-from lssvm.fitting.table_record import TableState
 from lssvm.io.records import Record, Schema, need
-from lssvm.kernels.base import Expansion
-from lssvm.kernels.warp import Warp
+from lssvm.kernels import base, warp
 from lssvm.prototypes import bandwidth
 from lssvm.reductions import l0, pruning
 from lssvm.solvers import moments
@@ -124,102 +123,40 @@ class Model:
     record: record.Fit[Any] | series.SeriesFit | None = None
 
 
+# By the names of their classes, which files keep: what is renamed is listed under its old name.
+_STORED: tuple[tuple[ModuleType, str], ...] = (
+    (record, "Fit Member Tuning Trial Step"),
+    (dual, "DualState DualCalibrationData DualPart"),
+    (fixed_solution, "FixedState FixedCalibrationData CalibrationSample"),
+    (greedy_fit, "GreedyState GreedyCalibrationData"),
+    (series, "SeriesFit SeriesResiduals Calibration Calendar Layout Plan Series"),
+    (table_record, "TableState"),
+    (local, "LocalModel Partition Tree Leaf Rows Setting"),
+    (greedy, "GreedyPath"),
+    (uncertainty, "OutOfFold Probabilities Residuals Isotonic Sigmoid"),
+    (moments, "Moments NystromMap"),
+    (solvers, "ExactFit Logistic Pinball"),
+    (solvers, "PCG SMO Cholesky CirculantSolver ConjugateGradient"),
+    (prototypes, "Selection KMeans RenyiEntropy RPCholesky Uniform"),
+    (bandwidth, "Bandwidth"),
+    (reductions, "SparsityPath L0 FixedSizeL0 Prune"),
+    (l0, "Reduced"),
+    (pruning, "Pruned PruneStep"),
+    (tuning, "TuningResult PositionFolds PositionHoldout"),
+    (tuning, "CirculantSearch CoupledAnnealing GridSearch PathSearch ShrinkingGridSearch"),
+    (preparation, "PreparedTable PreparedColumn"),
+    (encodings, "NumberEncoding LevelEncoding DateEncoding"),
+    (text, "TextEncoding"),
+    (tasks, "Classes Numbers"),
+    (codes, "Code Coding"),
+    (base, "Expansion"),
+    (warp, "Warp"),
+    (kernels, "RBF Exponential Laplacian Linear Matern NonStationary Polynomial Trend"),
+    (kernels, "Precomputed Metric MetricKernel"),
+)
 _RECORDS: dict[str, type[Any]] = {
-    "Model": Model,
-    "StoredPipeline": StoredPipeline,
-    "StoredTransformer": StoredTransformer,
-    # what a fit leaves
-    "Fit": record.Fit,
-    "Member": record.Member,
-    "Expansion": Expansion,
-    "Tuning": record.Tuning,
-    "TuningResult": tuning.TuningResult,
-    "DualState": dual.DualState,
-    "DualCalibrationData": dual.DualCalibrationData,
-    "DualPart": dual.DualPart,
-    "FixedState": fixed_solution.FixedState,
-    "FixedCalibrationData": fixed_solution.FixedCalibrationData,
-    "CalibrationSample": fixed_solution.CalibrationSample,
-    "Moments": moments.Moments,
-    "NystromMap": moments.NystromMap,
-    "Selection": prototypes.Selection,
-    "Bandwidth": bandwidth.Bandwidth,
-    "SparsityPath": reductions.SparsityPath,
-    "Reduced": l0.Reduced,
-    "Pruned": pruning.Pruned,
-    "PruneStep": pruning.PruneStep,
-    "GreedyState": greedy_fit.GreedyState,
-    "GreedyCalibrationData": greedy_fit.GreedyCalibrationData,
-    "GreedyPath": greedy.GreedyPath,
-    "OutOfFold": uncertainty.OutOfFold,
-    # time series
-    "SeriesFit": series.SeriesFit,
-    "SeriesResiduals": series.SeriesResiduals,
-    "Calibration": series.Calibration,
-    "Calendar": series.Calendar,
-    "Layout": series.Layout,
-    "Plan": series.Plan,
-    "Series": series.Series,
-    # the model for tables
-    "TableState": TableState,
-    "Trial": record.Trial,
-    "Step": record.Step,
-    "LocalModel": local.LocalModel,
-    "Partition": local.Partition,
-    "Tree": local.Tree,
-    "Leaf": local.Leaf,
-    "Rows": local.Rows,
-    "Setting": local.Setting,
-    "ExactFit": solvers.ExactFit,
-    "PreparedTable": preparation.PreparedTable,
-    "PreparedColumn": preparation.PreparedColumn,
-    "NumberEncoding": encodings.NumberEncoding,
-    "LevelEncoding": encodings.LevelEncoding,
-    "DateEncoding": encodings.DateEncoding,
-    "TextEncoding": text.TextEncoding,
-    # targets and probabilities
-    "Classes": tasks.Classes,
-    "Numbers": tasks.Numbers,
-    "Code": codes.Code,
-    "Coding": codes.Coding,
-    "Probabilities": uncertainty.Probabilities,
-    "Residuals": uncertainty.Residuals,
-    "Isotonic": uncertainty.Isotonic,
-    "Sigmoid": uncertainty.Sigmoid,
-    # kernels and other parameters
-    "RBF": kernels.RBF,
-    "Exponential": kernels.Exponential,
-    "Laplacian": kernels.Laplacian,
-    "Linear": kernels.Linear,
-    "Matern": kernels.Matern,
-    "NonStationary": kernels.NonStationary,
-    "Polynomial": kernels.Polynomial,
-    "Trend": kernels.Trend,
-    "Precomputed": kernels.Precomputed,
-    "Metric": kernels.Metric,
-    "Warp": Warp,
-    "MetricKernel": kernels.MetricKernel,
-    "KMeans": prototypes.KMeans,
-    "RenyiEntropy": prototypes.RenyiEntropy,
-    "RPCholesky": prototypes.RPCholesky,
-    "Uniform": prototypes.Uniform,
-    "L0": reductions.L0,
-    "FixedSizeL0": reductions.FixedSizeL0,
-    "Prune": reductions.Prune,
-    "Logistic": solvers.Logistic,
-    "Pinball": solvers.Pinball,
-    "PCG": solvers.PCG,
-    "SMO": solvers.SMO,
-    "Cholesky": solvers.Cholesky,
-    "CirculantSolver": solvers.CirculantSolver,
-    "ConjugateGradient": solvers.ConjugateGradient,
-    "CirculantSearch": tuning.CirculantSearch,
-    "CoupledAnnealing": tuning.CoupledAnnealing,
-    "GridSearch": tuning.GridSearch,
-    "PathSearch": tuning.PathSearch,
-    "ShrinkingGridSearch": tuning.ShrinkingGridSearch,
-    "PositionFolds": tuning.PositionFolds,
-    "PositionHoldout": tuning.PositionHoldout,
+    **{kind.__name__: kind for kind in (Model, StoredPipeline, StoredTransformer)},
+    **{name: vars(module)[name] for module, names in _STORED for name in names.split()},
 }
 
 _NOT_STORED = {"TuningResult": "point", "FixedState": "kept"}
@@ -259,7 +196,10 @@ _TYPES: dict[str, Any] = {
     "Calibrator": uncertainty.Isotonic | uncertainty.Sigmoid,
     "Encoding": _Encoding,
     "Regressor": Model,
-    "S": dual.DualState | fixed_solution.FixedState | greedy_fit.GreedyState | TableState,
+    "S": dual.DualState
+    | fixed_solution.FixedState
+    | greedy_fit.GreedyState
+    | table_record.TableState,
     "Solver": solvers.SMO | solvers.Cholesky | solvers.ConjugateGradient | solvers.CirculantSolver,
 }
 

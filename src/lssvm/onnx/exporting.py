@@ -26,6 +26,7 @@ from lssvm.data.preparation import PreparedTable
 from lssvm.data.text import TextEncoding
 from lssvm.estimators import NARX
 from lssvm.estimators.base import KernelEstimator
+from lssvm.fitting.record import Scaling
 from lssvm.onnx.graph import (
     ML,
     OPSETS,
@@ -87,9 +88,8 @@ def open_tables(
     if together:
         inputs = [Value("X", element_type(dtype), (len(tables[0].columns),))]
     else:
-        inputs = [
-            Value(c.name, kinds.get(c.kind, element_type(dtype)), (1,)) for c in used.values()
-        ]
+        real = element_type(dtype)
+        inputs = [Value(c.name, kinds.get(c.kind, real), (1,)) for c in used.values()]
     graph = ModelGraph(dtype, taken=[value.name for value in inputs])
     prepared = []
     for table in tables:
@@ -128,10 +128,8 @@ def _add_interpolation(grid: AnyArray, scores: AnyArray, x: Tensor) -> Tensor:
     else:
         interval = graph.node("GreaterOrEqual", x, grid[None, 1:-1]).cast(np.int64).sums()  # (n, 1)
     slopes = np.diff(scores) / np.diff(grid)
-    left, low, slope = (
-        graph.node("Gather", graph.real(values, x.dtype), interval)
-        for values in (grid[:-1], scores[:-1], slopes)
-    )
+    pieces = [graph.real(values, x.dtype) for values in (grid[:-1], scores[:-1], slopes)]
+    left, low, slope = (graph.node("Gather", values, interval) for values in pieces)
     return low + slope * (x - left)
 
 
@@ -207,8 +205,8 @@ def _year_start(year: Tensor) -> Tensor:
     return (year - 1970.0) * 365.0 + fourths - centuries + _floor((year - 1601.0) / 400.0)
 
 
-Opened = tuple[ModelGraph, list[Value], Tensor]
-"""A graph, its inputs, and the features of rows in it."""
+Opened = tuple[ModelGraph, list[Value], dict[Scaling, Tensor]]
+"""A graph, its inputs, and the features of rows in it, by their scaling."""
 
 
 def final_model(model: object) -> Any:
@@ -222,10 +220,9 @@ def split_pipeline(model: Any) -> tuple[Any, Any]:
     """Return the transformers of a pipeline, None where there are none, and its last step."""
     before: list[tuple[str, Any]] = []
     while isinstance(model, Pipeline):
-        steps = [
-            (name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")
-        ]
-        before += [(f"{len(before)}_{name}", step) for name, step in steps]
+        first = len(before)
+        steps = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
+        before += [(f"{first}_{name}", step) for name, step in steps]
         model = final_model(model.steps[-1][1])
     return (Pipeline(before) if before else None), model
 
@@ -258,8 +255,8 @@ def input_types(model: Any, X: Any, dtype: Any) -> list[tuple[str, Any]]:
 
 def convert(part: Any, whole: Any, X: Any, dtype: Any, **options: Any) -> Any:
     """Convert a part of a model by skl2onnx, and say what to do where that gives up."""
-    skl2onnx, own = need_skl2onnx(), {SimpleImputer: convert_imputer}
-    options |= {"target_opset": dict(OPSETS), "custom_conversion_functions": own}
+    skl2onnx, converters = need_skl2onnx(), {SimpleImputer: convert_imputer}
+    options |= {"target_opset": dict(OPSETS), "custom_conversion_functions": converters}
     try:
         types = input_types(whole, X, dtype)
         return skl2onnx.convert_sklearn(part, initial_types=types, **options)
@@ -294,7 +291,7 @@ def open_transformers(transformers: Any, whole: Any, X: Any, dtype: Any) -> Open
     graph.initializers += list(part.initializer)
     inputs = [_value(info) for info in part.input]
     features = graph.tensor(part.output[0].name).cast(graph.dtype)
-    return graph, inputs, features
+    return graph, inputs, {"none": features}
 
 
 def _value(info: Any) -> Value:
@@ -400,28 +397,38 @@ def to_onnx(
         raise InvalidInputError(
             f"{type(last).__name__} prepares its columns itself: export it without a pipeline."
         )
-    if isinstance(last, NARX) or transformers is None:
-        if X is not None:
-            raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
-        graph, inputs, outputs = _own_graph(last, np.dtype(dtype), probabilities, interval, missing)
+    if X is not None and (isinstance(last, NARX) or transformers is None):
+        raise InvalidInputError("X= is for pipelines of scikit-learn: leave it out.")
+    if isinstance(last, NARX):
+        if probabilities or interval is not None:
+            raise InvalidInputError(
+                "NARX has no probabilities and its intervals are simulated, which ONNX cannot do: "
+                "leave probabilities and interval out."
+            )
+        inputs = series_inputs(last.record_, np.dtype(dtype))
+        graph = ModelGraph(dtype, taken=[value.name for value in inputs])
+        outputs = add_step(graph, last.record_)
     else:
-        graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
-        outputs = add_outputs(last, {"none": features}, probabilities, interval)
+        if transformers is None:
+            graph, inputs, features = _open_model(last, np.dtype(dtype), missing)
+        else:
+            graph, inputs, features = _open_pipeline(transformers, model, X, dtype, missing)
+        outputs = add_outputs(last, features, probabilities, interval)
     if graph.n_bytes > _LIMIT:
         raise InvalidInputError(
             f"The model has {graph.n_bytes / 2**30:.1f} GiB of numbers, but an ONNX file holds at "
             "most 2 GiB: reduce the model (reduction=, fewer prototypes), or use dtype='float32'."
         )
-    declared = []
+    outputs_info = []
     names = {value.name for value in inputs}
     for name, value in outputs.items():
         while name in names:
             name += "_"
         names.add(name)
-        declared.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
+        outputs_info.append(Value(graph.rename(value.name, name), value.kind, value.tail).info())
     helper = onnx.helper
-    title, given = type(last).__name__, [value.info() for value in inputs]
-    whole = helper.make_graph(graph.nodes, title, given, declared, graph.initializers)
+    title, inputs_info = type(last).__name__, [value.info() for value in inputs]
+    whole = helper.make_graph(graph.nodes, title, inputs_info, outputs_info, graph.initializers)
     versions = [helper.make_opsetid(*opset) for opset in OPSETS.items()]
     proto = helper.make_model(whole, opset_imports=versions, ir_version=_IR_VERSION)
     texts = any(value.kind == element_type(object) for value in inputs) and X is None
@@ -487,36 +494,18 @@ def export(
     return path
 
 
-def _own_graph(
-    model: KernelEstimator | NARX,
-    dtype: np.dtype[Any],
-    probabilities: bool | None,
-    interval: float | None,
-    missing: str,
-) -> tuple[ModelGraph, list[Value], dict[str, Value]]:
-    """Return graph, inputs and outputs of a model of this package."""
-    if isinstance(model, NARX):
-        if probabilities or interval is not None:
-            raise InvalidInputError(
-                "NARX has no probabilities and its intervals are simulated, which ONNX cannot do: "
-                "leave probabilities and interval out."
-            )
-        inputs = series_inputs(model.record_, dtype)
-        graph = ModelGraph(dtype, taken=[value.name for value in inputs])
-        return graph, inputs, add_step(graph, model.record_)
+def _open_model(model: KernelEstimator, dtype: np.dtype[Any], missing: str) -> Opened:
+    """Return graph, inputs and features of a model that is not behind other steps."""
     fit = model.record_
-    if fit.prepared:
-        used = {member.scaling for member in fit.used}
-        tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
-        together = not fit.any_prepared.named
-        graph, inputs, tensors = open_tables(
-            list(tables.values()), dtype, missing, together=together
-        )
-        by_scaling = dict(zip(tables, tensors, strict=True))
-        return graph, inputs, add_outputs(model, by_scaling, probabilities, interval)
-    inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
-    graph = ModelGraph(dtype, taken=["X"])
-    return graph, inputs, add_outputs(model, {"none": graph.tensor("X")}, probabilities, interval)
+    if not fit.prepared:
+        graph = ModelGraph(dtype, taken=["X"])
+        inputs = [Value("X", element_type(dtype), (int(model.n_features_in_),))]
+        return graph, inputs, {"none": graph.tensor("X")}
+    used = {member.scaling for member in fit.used}
+    tables = {scaling: one for scaling, one in fit.prepared.items() if scaling in used}
+    ready, together = list(tables.values()), not fit.any_prepared.named
+    graph, inputs, tensors = open_tables(ready, dtype, missing, together=together)
+    return graph, inputs, dict(zip(tables, tensors, strict=True))
 
 
 def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: str) -> Opened:
@@ -533,7 +522,7 @@ def _open_pipeline(transformers: Any, model: Any, X: Any, dtype: str, missing: s
         raise InvalidInputError("TablePreparation knows its columns: leave X= out.")
     check_is_fitted(steps[0])
     graph, inputs, (features,) = open_tables([steps[0].prepared_], np.dtype(dtype), missing)
-    return graph, inputs, features
+    return graph, inputs, {"none": features}
 
 
 def _check_contains_ours(model: object) -> None:
@@ -565,8 +554,8 @@ def _describe(proto: Any, model: object, more: dict[str, Any]) -> None:
         facts["feature_names"] = [str(name) for name in model.feature_names_in_]
     if hasattr(model, "classes_"):
         facts["classes"] = np.asarray(model.classes_).tolist()
-    kept = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
-    need_onnx().helper.set_model_props(proto, kept)
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
+    need_onnx().helper.set_model_props(proto, texts)
 
 
 _OLDEST = 13  # version of the operators from which ReduceSum takes its axes as an input
@@ -655,8 +644,8 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     imputer, values = operator.raw_operator, operator.inputs
     double = all(isinstance(value.type, DoubleTensorType) for value in values)
     missing = imputer.missing_values
-    kept = len(imputer.statistics_) == operator.outputs[0].type.shape[1]
-    if not (double and kept and isinstance(missing, float) and np.isnan(missing)):
+    all_columns = len(imputer.statistics_) == operator.outputs[0].type.shape[1]
+    if not (double and all_columns and isinstance(missing, float) and np.isnan(missing)):
         convert_sklearn_imputer(scope, operator, container)
         return
     graph = ContainerGraph(scope, container)

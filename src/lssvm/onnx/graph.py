@@ -202,9 +202,9 @@ class Tensor:
         """Return it in another shape."""
         return self.graph.node("Reshape", self, self.graph.integers(shape))
 
-    def columns(self, which: Any) -> Tensor:
+    def columns(self, indices: Any) -> Tensor:
         """Return some columns of (n, k), in the order asked for."""
-        return self.graph.node("Gather", self, self.graph.integers(which), axis=1)
+        return self.graph.node("Gather", self, self.graph.integers(indices), axis=1)
 
     def sums(self, axis: int = 1) -> Tensor:
         """Return the sums over an axis, which is kept: (n, 1) of (n, k)."""

@@ -38,13 +38,7 @@ from lssvm.kernels.warp import Warp
 from lssvm.local import Tree
 from lssvm.onnx.graph import Graph, ModelGraph, Tensor, Value, element_type, loop_body
 from lssvm.tasks import Classes, Numbers
-from lssvm.uncertainty import (
-    DualPosterior,
-    FixedPosterior,
-    Isotonic,
-    Probabilities,
-    Sigmoid,
-)
+from lssvm.uncertainty import DualPosterior, FixedPosterior, Isotonic, Probabilities, Sigmoid
 from lssvm.uncertainty.probabilities import (
     CLASS_FLOOR,
     PAIR_FLOOR,
@@ -452,14 +446,14 @@ def _agreeing(p: Tensor, index: Tensor | None, K: int) -> Tensor:
         return p
     node, integers = p.graph.node, p.graph.integers
     decided = index.reshape(-1, 1)
-    own_place = node("Equal", decided, integers(np.arange(K)[None, :]))
-    own = node("Where", own_place, p, 0.0).sums()
-    others = node("Where", own_place, -1.0, p)
+    is_decided = node("Equal", decided, integers(np.arange(K)[None, :]))
+    decided_p = node("Where", is_decided, p, 0.0).sums()
+    others = node("Where", is_decided, -1.0, p)
     largest = _largest(others, K - 1, K)
-    levels = (node("CumSum", largest, integers(1)) + own) / np.arange(2, K + 1)[None, :]
+    levels = (node("CumSum", largest, integers(1)) + decided_p) / np.arange(2, K + 1)[None, :]
     level = _largest(levels, 1, K - 1)
-    new = node("Where", own_place, level, node("Min", p, level))
-    new = new * ((1.0 - TILT) / new.sums()) + node("Where", own_place, TILT, 0.0)
+    new = node("Where", is_decided, level, node("Min", p, level))
+    new = new * ((1.0 - TILT) / new.sums()) + node("Where", is_decided, TILT, 0.0)
     first = node("ArgMax", p, axis=1, keepdims=1)
     return node("Where", node("Equal", first, decided), p, new)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,24 +56,28 @@ class Display:
     legend_: Any = None
 
     @classmethod
-    def fitted(cls, model: Estimator, **given: Any) -> Any:
+    def fitted(cls, model: Estimator, *attributes: str, **data: Any) -> Any:
         """Return the fitted model, or raise where it, matplotlib or the data are missing.
 
         Parameters
         ----------
         model : estimator
             Fitted, or a pipeline that ends in a fitted one.
-        **given : object
+        *attributes : str
+            What the model has to have.
+        **data : object
             The data that are needed, by their names; None is missing.
         """
         pyplot(f"{cls.__name__}.from_estimator")
-        missing = [name for name, value in given.items() if value is None]
+        missing = [name for name, value in data.items() if value is None]
         if missing:
             raise InvalidInputError(
-                f"{cls.__name__}.from_estimator needs {' and '.join(given)}, the data of the fit: "
+                f"{cls.__name__}.from_estimator needs {' and '.join(data)}, the data of the fit: "
                 f"{' and '.join(missing)} did not come."
             )
-        return fitted_model(model)
+        last = fitted_model(model)
+        require(last, attributes, cls.__name__)
+        return last
 
     def open(self, ax: Any, figsize: tuple[float, float], frame: bool = False) -> Any:
         """Return the axes to draw on, without the upper and the right line unless ``frame``.
@@ -199,60 +203,21 @@ def nameless_rows() -> Iterator[None]:
 
 
 class Estimator(Protocol):
-    """A model of lssvm or scikit-learn, or a pipeline that ends in one."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
-
-
-class SupportModel(Protocol):
-    """A fitted model with support vectors."""
-
-    support_: Any
-    dual_coef_: Any
-
-
-class Predictor(Estimator, Protocol):
-    """A fitted model that predicts."""
+    """A fitted model of lssvm or scikit-learn, or a pipeline that ends in one."""
 
     def predict(self, X: Any) -> Any:
         """Return the predictions of rows."""
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
 
-class Probabilistic(Protocol):
-    """A classifier with probabilities."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes."""
-
-
-def has_probabilities(model: object) -> TypeGuard[Probabilistic]:
-    """Say whether a model has probabilities, which depends on its parameters."""
-    return hasattr(model, "predict_proba")
+    def __getattr__(self, name: str) -> Any:
+        """Return a method or a fitted attribute of a model of its kind."""
 
 
-@runtime_checkable
-class WithScores(Protocol):
-    """A classifier with decision values."""
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision values of rows."""
-
-
-@runtime_checkable
-class WithIntervals(Protocol):
-    """A regressor with prediction intervals."""
-
-    def predict_interval(self, X: Any, coverage: float = ...) -> Any:
-        """Return the ends of intervals."""
-
-
-@runtime_checkable
-class WithExplanations(Protocol):
-    """A model that explains its predictions."""
-
-    def explain(self, X: Any, background: Any = None, **options: Any) -> Any:
-        """Return what every column adds to the predictions."""
+def has_method(model: object, name: str) -> bool:
+    """Say whether a model has a method, which may depend on its parameters."""
+    return hasattr(model, name)
 
 
 def fitted_model(estimator: Estimator) -> Any:
@@ -291,7 +256,7 @@ def fitted_attributes(model: object) -> dict[str, Any]:
     return {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
 
 
-def behind_steps(estimator: Estimator, X: Any) -> Any:
+def transformed(estimator: Estimator, X: Any) -> Any:
     """Return rows as the model at the end of an estimator takes them, behind its other steps."""
     if isinstance(estimator, Pipeline) and len(estimator) > 1:
         return estimator[:-1].transform(X)
@@ -314,7 +279,7 @@ def require(model: object, names: tuple[str, ...], purpose: str) -> None:
         )
 
 
-def support_magnitudes(model: SupportModel) -> FloatArray:
+def support_magnitudes(model: Estimator) -> FloatArray:
     r"""Return the magnitude of the coefficient of every support vector.
 
     Parameters
@@ -349,12 +314,12 @@ def support_magnitudes(model: SupportModel) -> FloatArray:
     return np.asarray(np.linalg.norm(coefficients, axis=1))
 
 
-def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
+def finite_vector(name: str, values: ArrayLike, needed: str) -> FloatArray:
     """Return numbers as a vector, or raise an error that names what is needed.
 
     Parameters
     ----------
-    what : str
+    name : str
         What they are, for the message.
     values : array-like of shape (n,)
     needed : str
@@ -369,7 +334,7 @@ def finite_vector(what: str, values: ArrayLike, needed: str) -> FloatArray:
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
         raise InvalidInputError(
-            f"{what} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
+            f"{name} has shape {vector.shape} and {np.count_nonzero(~np.isfinite(vector))} values "
             f"that are not finite: give {needed}."
         )
     return vector

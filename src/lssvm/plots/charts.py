@@ -141,8 +141,8 @@ class Chart:
 
     def values(self, axis: str) -> FloatArray:
         """Return all values of the marks on the axis "x" or "y"."""
-        given = [vars(mark)[axis] for mark in self.marks]
-        parts = [np.asarray(v, dtype=np.float64).ravel() for v in given if v is not None]
+        coordinates = [vars(mark)[axis] for mark in self.marks]
+        parts = [np.asarray(v, dtype=np.float64).ravel() for v in coordinates if v is not None]
         return np.concatenate([np.empty(0), *parts])
 
 

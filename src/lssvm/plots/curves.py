@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, require, support_magnitudes
+from lssvm.plots.base import COLOURS, Display, Estimator, finite_vector, support_magnitudes
 from lssvm.plots.charts import Band, Chart, Line, Mark, Rule, Star
 from lssvm.reductions import SparsityPath
 
@@ -106,8 +106,7 @@ class EntropyTraceDisplay(Display):
         InvalidInputError
             If its prototypes were not selected by entropy.
         """
-        last = cls.fitted(model)
-        require(last, ("selection_",), "an entropy trace")
+        last = cls.fitted(model, "selection_")
         selection = last.selection_
         if selection is None or selection.entropy_trace.size == 0:
             raise InvalidInputError(
@@ -342,8 +341,7 @@ class SparsityDisplay(Display):
         -------
         SparsityDisplay
         """
-        last = cls.fitted(model)
-        require(last, ("sparsity_path",), "a picture of the sparsity")
+        last = cls.fitted(model, "sparsity_path")
         path = last.sparsity_path()
         if isinstance(path, list):
             if output is None or not -len(path) <= output < len(path):
@@ -480,8 +478,7 @@ class RelevanceDisplay(Display):
         -------
         RelevanceDisplay
         """
-        last = cls.fitted(model)
-        require(last, ("feature_relevance_",), "a picture of the relevance of features")
+        last = cls.fitted(model, "feature_relevance_")
         if names is None:
             names = getattr(last, "feature_names_in_", getattr(X, "columns", None))
         return cls(last.feature_relevance_, names, limit=limit).plot(ax)
@@ -628,8 +625,7 @@ class ForecastDisplay(Display):
         -------
         ForecastDisplay
         """
-        last = cls.fitted(model)
-        require(last, ("forecast",), "a picture of a forecast")
+        last = cls.fitted(model, "forecast")
         if steps is None:
             known = X if X is not None else y
             if known is None:
@@ -637,12 +633,12 @@ class ForecastDisplay(Display):
                     "How far to forecast? Give steps=, or X or y of the future."
                 )
             steps = len(known)  # type: ignore[arg-type]
-        given = {"history": history, "X_history": X_history}
+        past_of_series = {"history": history, "X_history": X_history}
         interval = None
         if coverage is None:
-            values = last.forecast(steps, X, **given)
+            values = last.forecast(steps, X, **past_of_series)
         else:
-            values, interval = last.forecast(steps, X, True, coverage, **given)
+            values, interval = last.forecast(steps, X, True, coverage, **past_of_series)
         if np.ndim(values) != 1:
             raise InvalidInputError(
                 f"The model was trained on {len(values)} series: give the history of the one that "
@@ -683,9 +679,8 @@ class ForecastDisplay(Display):
         ForecastDisplay
         """
         marks = self.marks()
-        artists = self.draw(
-            Chart("Forecast", "step", "value", list(marks.values())), ax, (8.0, 4.0)
-        )
+        chart = Chart("Forecast", "step", "value", list(marks.values()))
+        artists = self.draw(chart, ax, (8.0, 4.0))
         drawn = dict(zip(marks, artists, strict=True))
         self.forecast_line_, self.band_ = drawn["forecast"], drawn.get("interval")
         self.past_line_, self.truth_line_ = drawn.get("past"), drawn.get("truth")

@@ -11,7 +11,7 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.columns import RawColumn, read_column
 from lssvm.explanations import Explanation
-from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, behind_steps, require
+from lssvm.plots.base import COLOURS, MARKERS, Display, Estimator, transformed
 
 UP, DOWN = "#D55E00", "#0072B2"
 """Colours of what raises and of what lowers an output."""
@@ -45,29 +45,17 @@ class ExplanationDisplay(Display):
         **options : object
             As ``explain`` of the model takes them.
         """
-        last = cls.fitted(model)
+        last = cls.fitted(model, "explain")
         if X is None:
             raise InvalidInputError(
                 f"{cls.__name__}.from_estimator needs X, the rows to explain: X did not come."
             )
-        require(last, ("explain",), "an explanation")
         if background is not None:
-            background = behind_steps(model, background)
-        explanation: Explanation = last.explain(behind_steps(model, X), background, **options)
+            background = transformed(model, background)
+        explanation: Explanation = last.explain(transformed(model, X), background, **options)
         return explanation
 
-    def take(self, explanation: Explanation, output: int | str, limit: int = 1) -> None:
-        """Store the explanation of one output, checked, and the order of its columns.
-
-        Parameters
-        ----------
-        explanation : Explanation
-            Of all outputs.
-        output : int or str
-            Which output.
-        limit : int, default=1
-            How many columns are drawn at most.
-        """
+    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
         if not isinstance(explanation, Explanation):
             raise InvalidInputError(
                 f"A {type(explanation).__name__} came in place of an explanation: give what "
@@ -188,9 +176,6 @@ class ColumnsDisplay(ExplanationDisplay):
     """The columns of an explanation, the most important one first."""
 
     options: ClassVar[dict[str, bool]] = {}  # of ``explain``
-
-    def __init__(self, explanation: Explanation, *, output: int | str = 0, limit: int = 12) -> None:
-        self.take(explanation, output, limit)
 
     @classmethod
     def from_estimator(
@@ -412,7 +397,7 @@ class DependenceDisplay(ExplanationDisplay):
         colour: int | str | None = None,
         output: int | str = 0,
     ) -> None:
-        self.take(explanation, output)
+        super().__init__(explanation, output=output)
         self.column = self.column_number(column)
         self.colour = self.companion() if colour is None else self.column_number(colour)
 
@@ -512,8 +497,8 @@ class DependenceDisplay(ExplanationDisplay):
             ordered = [np.nan_to_num(ranks(self.raw_column(k)), nan=0.5) for k in range(p)]
             rows = np.argsort(ordered[self.column], kind="stable")
             steps = np.diff(one.values[rows, self.column])
-            moved = [np.diff(values[rows]) for values in ordered]
-            strength = np.array([_goes_with(steps, move) for move in moved])
+            moves = [np.diff(values[rows]) for values in ordered]
+            strength = np.array([_goes_with(steps, move) for move in moves])
         strength[self.column] = -1.0
         return int(np.argmax(strength))
 
@@ -525,15 +510,15 @@ def _levels(column: RawColumn) -> tuple[FloatArray, list[str]]:
     return codes.astype(np.float64), [*column.levels, *missing]
 
 
-def _goes_with(steps: FloatArray, moved: FloatArray) -> float:
+def _goes_with(steps: FloatArray, moves: FloatArray) -> float:
     """Return how much steps between neighbours go with those of another column.
 
     The sign of the effect may change along the column: ten neighbours at a time.
     """
-    size = float(np.sqrt((moved**2).sum()))
+    size = float(np.sqrt((moves**2).sum()))
     if size == 0:
         return 0.0
-    return float(np.abs(np.add.reduceat(steps * moved, np.arange(0, len(steps), 10))).sum()) / size
+    return float(np.abs(np.add.reduceat(steps * moves, np.arange(0, len(steps), 10))).sum()) / size
 
 
 class InteractionDisplay(ColumnsDisplay):
@@ -622,11 +607,10 @@ class InteractionDisplay(ColumnsDisplay):
         ax.set_yticks(range(len(names)), names)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
+        place = {"ha": "center", "va": "center", "fontsize": "x-small"}
         for (i, k), value in np.ndenumerate(table):
             colour = "black" if i == k or value > 0.6 * largest else "white"
-            ax.text(
-                k, i, f"{value:.2g}", ha="center", va="center", fontsize="x-small", color=colour
-            )
+            ax.text(k, i, f"{value:.2g}", color=colour, **place)
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, aspect=30, pad=0.02)
         self.colorbar_.set_label("mean size of the interaction")
         self.colorbar_.outline.set_visible(False)
@@ -691,7 +675,7 @@ class WaterfallDisplay(ExplanationDisplay):
             if not -n <= row < n:
                 raise InvalidInputError(f"row={row!r} is not there: the explanation has {n} rows.")
             explanation = explanation[row]
-        self.take(explanation, output, limit)
+        super().__init__(explanation, output=output, limit=limit)
 
     @classmethod
     def from_estimator(
@@ -779,18 +763,16 @@ class WaterfallDisplay(ExplanationDisplay):
         colours = [UP if step >= 0 else DOWN for step in steps]
         self.bars_ = ax.barh(places, steps, left=starts, height=0.62, color=colours)
         if any(error):
-            ax.errorbar(
-                ends, places, xerr=2 * np.array(error), fmt="none", ecolor="black", capsize=2
-            )
+            look = {"fmt": "none", "ecolor": "black", "capsize": 2}
+            ax.errorbar(ends, places, xerr=2 * np.array(error), **look)
         for k in places[:-1]:  # where a bar begins, the one below has ended
             ax.plot([starts[k]] * 2, [k + 0.31, k + 0.69], color="0.5", linewidth=0.8)
         final = float(ends[0])
         ax.plot([base] * 2, [-0.5, len(steps) - 0.4], color="0.6", linewidth=0.8, linestyle=":")
         low, high = min(starts.min(), ends.min(), base), max(starts.max(), ends.max(), base)
         room = 0.16 * max(high - low, 1e-12)
-        texts = ax.bar_label(
-            self.bars_, [f"{step:+.3g}" for step in steps], padding=3, size="small"
-        )
+        labels_of_bars = [f"{step:+.3g}" for step in steps]
+        texts = ax.bar_label(self.bars_, labels_of_bars, padding=3, size="small")
         for text, colour in zip(texts, colours, strict=True):
             text.set_color(colour)
         ax.set_xlim(low - room, high + room)

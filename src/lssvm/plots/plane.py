@@ -19,16 +19,13 @@ from lssvm.plots.base import (
     COLOURS,
     Display,
     Estimator,
-    Predictor,
-    WithScores,
     class_positions,
     class_scores,
     dot_style,
     fitted_attributes,
     fitted_model,
-    has_probabilities,
+    has_method,
     nameless_rows,
-    require,
     support_magnitudes,
 )
 from lssvm.plots.charts import Band, Chart, Colour, Line, Mark, Points, Whiskers, Words
@@ -262,8 +259,7 @@ class BoundaryDisplay(Display):
         InvalidInputError
             If it is not a classifier with support values, or X and y are not its training data.
         """
-        last = cls.fitted(model, X=X, y=y)
-        require(last, ("decision_function", "classes_"), "a decision boundary")
+        last = cls.fitted(model, "decision_function", "classes_", X=X, y=y)
         if isinstance(kernel := getattr(last, "kernel", None), str) and kernel == "precomputed":
             raise InvalidInputError(
                 f"{type(last).__name__} has a precomputed kernel, whose value at the points of a "
@@ -277,7 +273,7 @@ class BoundaryDisplay(Display):
                 f"X has {len(plane.points)} rows, but row {support.max()} is a support vector of "
                 f"{type(last).__name__}: give the X and y it was fitted on."
             )
-        classes, decide = np.asarray(last.classes_), model.decision_function  # type: ignore[attr-defined]
+        classes, decide = np.asarray(last.classes_), model.decision_function
         display = cls(
             grid=plane.grid,
             scores=class_scores(decide(plane.rows)).reshape(*plane.grid[0].shape, -1),
@@ -321,9 +317,9 @@ class BoundaryDisplay(Display):
         self.regions_, self.boundaries_ = [], []
         order = np.sort(self.scores, axis=2)
         for c in range(len(self.classes)):
-            own = self.scores[:, :, c]
+            scores = self.scores[:, :, c]
             # distance to the best of the other classes: positive where c is the prediction
-            lead = own - np.where(own == order[:, :, -1], order[:, :, -2], order[:, :, -1])
+            lead = scores - np.where(scores == order[:, :, -1], order[:, :, -2], order[:, :, -1])
             if not (lead > 0).any():
                 continue
             colours = [COLOURS[c % len(COLOURS)]]
@@ -496,8 +492,7 @@ class PrototypesDisplay(Display):
         InvalidInputError
             If it has no prototypes, or X and y are not its training data.
         """
-        last = cls.fitted(model, X=X)
-        require(last, ("prototypes_", "support_"), "a picture of the prototypes")
+        last = cls.fitted(model, "prototypes_", "support_", X=X)
         support = np.asarray(last.support_, dtype=np.intp)
         if support.size == 0:
             raise InvalidInputError(
@@ -574,9 +569,8 @@ class PrototypesDisplay(Display):
             ringed.append(Points(*places, size=size, shape=shape, outlined=True))
         words: list[Mark] = []
         if len(groups) > MANY and self.labels is not None and not self.ordered:
-            x, y = np.transpose(
-                [np.median(self.points[self.labels == k], axis=0) for k, _ in groups]
-            )
+            of_groups = (self.points[self.labels == k] for k, _ in groups)
+            x, y = np.transpose([np.median(points, axis=0) for points in of_groups])
             words = [Words(x, y, texts=[label for _, label in groups])]
         return Chart("Rows and prototypes in the plane", *self.names, [*rows, *ringed, *words])
 
@@ -692,7 +686,7 @@ class Grid:
         return cls(name, values.tolist(), values, False)
 
 
-def responses(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
+def responses(estimator: Estimator, X: Any) -> tuple[FloatArray, str]:
     """Return the predictions for rows, (n, q), and what they are.
 
     Returns
@@ -703,24 +697,24 @@ def responses(estimator: Predictor, given: Any) -> tuple[FloatArray, str]:
     """
     with nameless_rows():
         if not classifies(estimator):
-            values = np.asarray(estimator.predict(given), dtype=np.float64)
+            values = np.asarray(estimator.predict(X), dtype=np.float64)
             return values.reshape(len(values), -1), "value"
         slow = slow_to_calibrate(fitted_model(estimator))
-        if has_probabilities(estimator) and not slow:
+        if has_method(estimator, "predict_proba") and not slow:
             with suppress(InvalidInputError):  # nothing to calibrate on
-                return np.asarray(estimator.predict_proba(given)), "probability"
-        assert isinstance(estimator, WithScores)
-        return class_scores(estimator.decision_function(given)), "score"
+                return np.asarray(estimator.predict_proba(X)), "probability"
+        assert has_method(estimator, "decision_function")
+        return class_scores(estimator.decision_function(X)), "score"
 
 
 def partial_dependence(
-    estimator: Predictor, rows: SampledRows, grids: list[Grid]
+    estimator: Estimator, rows: SampledRows, grids: list[Grid]
 ) -> tuple[FloatArray, str]:
     """Return the predictions for rows with every combination of values put into some columns.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
     rows : SampledRows
         m rows, whose other columns are not changed.
     grids : list of Grid
@@ -750,8 +744,8 @@ def partial_dependence(
         grid.name: np.repeat(np.array(grid.values, dtype=object)[at], m).tolist()
         for grid, at in zip(grids, places, strict=True)
     }
-    predicted, what = responses(estimator, every.replaced(values).given(estimator))
-    return predicted.reshape(*sizes, m, -1), what
+    predicted, kind = responses(estimator, every.replaced(values).inputs(estimator))
+    return predicted.reshape(*sizes, m, -1), kind
 
 
 class PartialDependenceDisplay(Display):
@@ -857,10 +851,10 @@ class PartialDependenceDisplay(Display):
         grid = Grid.of(rows.take(np.flatnonzero(known)), name, n_points)
         if grid is None:
             raise InvalidInputError(f"The column {name!r} has fewer than two values.")
-        some = rows.take(np.flatnonzero(known)).some(n_rows)
-        values, what = partial_dependence(whole, some, [grid])
+        sample = rows.take(np.flatnonzero(known)).subsample(n_rows)
+        values, kind = partial_dependence(whole, sample, [grid])
         classes = fitted_attributes(last).get("classes_")
-        response = "prediction" if classes is None else f"{what} of {classes[output]}"
+        response = "prediction" if classes is None else f"{kind} of {classes[output]}"
         drawn = values[..., output].T
         return cls(np.array(grid.values), drawn, name=name, response=response).plot(ax)
 

@@ -21,7 +21,7 @@ from lssvm.data.raw import RawBlock, Schema, TextColumn, plain_features
 from lssvm.data.scanning import SplitReader
 from lssvm.estimators import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import Fit
-from lssvm.plots.base import Estimator, behind_steps, fitted_attributes, fitted_model
+from lssvm.plots.base import Estimator, fitted_attributes, fitted_model, transformed
 from lssvm.reductions import SparsityPath
 
 MANY = 64  # pairs of classes
@@ -58,7 +58,7 @@ def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, dict[
     return names, int(fitted.get("n_features_in_", 0)), {} if ready is None else ready.kinds
 
 
-def inner_names(estimator: Estimator, d: int) -> tuple[str, ...]:
+def feature_names_of(estimator: Estimator, d: int) -> tuple[str, ...]:
     """Return names of the d features that the model itself sees, behind all preparation."""
     ready = preparation_of(estimator)
     names = ready.feature_names if ready is not None else columns_of(estimator)[0] or ()
@@ -81,8 +81,8 @@ def support_size(model: Estimator) -> int:
 
 def prediction_work(model: Estimator, d: int) -> float:
     """Return about how many operations the prediction of a row of d columns takes."""
-    kept, record = basis(model), table_record(model)
-    width = 20 + (d if kept is None else kept[1].shape[1])
+    basis_rows, record = basis(model), table_record(model)
+    width = 20 + (d if basis_rows is None else basis_rows[1].shape[1])
     return float(support_size(model) * width * (1 if record is None else len(record.used)))
 
 
@@ -95,12 +95,12 @@ def n_prototypes(model: Estimator) -> int | None:
 def basis(model: Estimator) -> tuple[str, FloatArray, IntArray] | None:
     """Return what the rows that a model keeps are called, the rows (m, d) and their positions."""
     fitted = fitted_attributes(model)
-    what = "prototypes" if "prototypes_" in fitted else "support vectors"
+    name = "prototypes" if "prototypes_" in fitted else "support vectors"
     Z = fitted.get("prototypes_", fitted.get("support_vectors_"))
     support = np.asarray(fitted.get("support_", ()), dtype=np.intp)
     if Z is None or len(support) == 0:
         return None
-    return what, np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64), support
+    return name, np.asarray(Z.toarray() if is_sparse(Z) else Z, dtype=np.float64), support
 
 
 def parameters_of(model: Estimator) -> dict[str, Any]:
@@ -222,11 +222,11 @@ class SampledRows:
     @classmethod
     def _of(cls, data: Dataset, limit: int, seed: int, estimator: Estimator) -> Self:
         """Draw rows of a data set; text that was dates in training is read as dates."""
-        drawn, ready = data.sample(limit, seed=seed), preparation_of(estimator)
-        rows, table = drawn.block, drawn.block.table
+        sample, ready = data.sample(limit, seed=seed), preparation_of(estimator)
+        rows, table = sample.block, sample.block.table
         block = RawBlock.of_table(table if ready is None else ready.with_dates(table))
         block = replace(block, target=rows.target, weight=rows.weight)
-        return cls(block, drawn.n_rows, drawn.positions)
+        return cls(block, sample.n_rows, sample.positions)
 
     def __len__(self) -> int:
         return len(self.block)
@@ -253,14 +253,14 @@ class SampledRows:
         index = np.asarray(rows, dtype=np.intp)
         return replace(self, block=self.block.take(index), positions=self.positions[index])
 
-    def some(self, limit: int, seed: int = 0) -> SampledRows:
+    def subsample(self, limit: int, seed: int = 0) -> SampledRows:
         """Return at most so many rows, drawn at random, in their order."""
         if len(self) <= limit:
             return self
         rng = np.random.default_rng(seed)
         return self.take(np.sort(rng.choice(len(self), limit, replace=False)))
 
-    def moved(self, name: str, places: IntArray) -> SampledRows:
+    def permuted(self, name: str, places: IntArray) -> SampledRows:
         """Return rows where one column has values of other rows.
 
         Parameters
@@ -271,8 +271,8 @@ class SampledRows:
             Which row each of its values comes from.
         """
         column = self.columns()[name]
-        moved = column.take(places) if isinstance(column, TextColumn) else column[places]
-        return self.replaced({name: moved})
+        permuted = column.take(places) if isinstance(column, TextColumn) else column[places]
+        return self.replaced({name: permuted})
 
     def replaced(self, values: dict[str, Any]) -> SampledRows:
         """Return rows with other values in some columns: numbers (n,), texts (n,), or a column."""
@@ -309,7 +309,7 @@ class SampledRows:
             columns.append(np.array([*levels, 0], dtype=np.float64)[text.codes][:, None])
         return hash_rows(np.hstack(columns), 0)
 
-    def given(self, estimator: Estimator) -> Any:
+    def inputs(self, estimator: Estimator) -> Any:
         """Return the rows as the estimator takes them for a prediction."""
         if preparation_of(estimator) is not None:
             return replace(self.block.table, named=columns_of(estimator)[0] is not None)
@@ -329,16 +329,16 @@ class SampledRows:
     def features(self, estimator: Estimator) -> Any:
         """Return the rows as a copy of the estimator is fitted to them, prepared if it prepares."""
         ready = fitted_attributes(estimator).get("preparation_")
-        return self.given(estimator) if ready is None else ready.transform(self.block)
+        return self.inputs(estimator) if ready is None else ready.transform(self.block)
 
-    def inner(self, estimator: Estimator) -> FloatArray:
+    def model_features(self, estimator: Estimator) -> FloatArray:
         """Return the features (n, d) that the model itself sees, behind all preparation."""
-        return np.asarray(behind_steps(estimator, self.features(estimator)), dtype=np.float64)
+        return np.asarray(transformed(estimator, self.features(estimator)), dtype=np.float64)
 
-    def seen(self, estimator: Estimator) -> Any:
+    def model_inputs(self, estimator: Estimator) -> Any:
         """Return the rows as the model at the end of an estimator takes them."""
         plain = fitted_model(estimator) is estimator
-        return self.given(estimator) if plain else self.inner(estimator)
+        return self.inputs(estimator) if plain else self.model_features(estimator)
 
 
 def as_numbers(values: FloatArray | TextColumn) -> FloatArray:

@@ -188,7 +188,7 @@ class TuningSurfaceDisplay(Display):
     def chart(self) -> Chart:
         """Return the surface, or the curve where one parameter was tuned; axes have logarithms."""
         x, y, best = np.log10(self.C), np.log10(self.gamma), self.best_index
-        values, what = as_shown(self.scores)
+        values, kind = losses_or_scores(self.scores)
         both = (("C", self.C[best]), ("gamma", self.gamma[best]))
         pair = ", ".join(f"{name} = {_text(value)}" for name, value in both if np.isfinite(value))
         if len(self.tuned) < 2:
@@ -201,7 +201,7 @@ class TuningSurfaceDisplay(Display):
                 Line(x[order], values[order], "mean over folds"),
                 Star(x[best], values[best], f"chosen: {pair}", "wrong"),
             ]
-            axes = f"Cross-validated {what} against {name}", name, f"cross-validated {what}"
+            axes = f"Cross-validated {kind} against {name}", name, f"cross-validated {kind}"
             return Chart(*axes, curve, x_ticks=log_ticks(x.min(), x.max()))
         if np.linalg.matrix_rank(np.column_stack([x - x[0], y - y[0]]), tol=1e-6) < 2:
             raise InvalidInputError(
@@ -210,8 +210,8 @@ class TuningSurfaceDisplay(Display):
             )
         wide = values.min() > 0 and values.max() > WIDE * values.min()
         shades = np.log10(values) if wide else values
-        names, label = (_text(values.min()), _text(values.max())), f"cross-validated {what}"
-        marks: list[Mark] = [HeatMap(x, y, label, values=shades, ends=names, loss=what == "loss")]
+        names, label = (_text(values.min()), _text(values.max())), f"cross-validated {kind}"
+        marks: list[Mark] = [HeatMap(x, y, label, values=shades, ends=names, loss=kind == "loss")]
         for i, stage in enumerate(dict.fromkeys(self.stages.tolist())):
             rows, shape = self.stages == stage, SHAPES[i % len(SHAPES)]
             marks.append(Points(x[rows], y[rows], str(stage), "text", 0.7, 2.4, shape))
@@ -224,13 +224,13 @@ class TuningSurfaceDisplay(Display):
                 marks.append(Line(x[rows], y[rows], label, colour, dashed=dashed, outlined=True))
         marks.append(Star(x[best], y[best], f"chosen: {pair}", "wrong"))
         across, up = (log_ticks(float(v.min()), float(v.max())) for v in (x, y))
-        title = f"Cross-validated {what} over C and gamma"
+        title = f"Cross-validated {kind} over C and gamma"
         return Chart(title, "C", "gamma", marks, x_ticks=across, y_ticks=up)
 
     def _draw_surface(self, surface: HeatMap) -> None:
         from matplotlib.ticker import FuncFormatter, LogLocator
 
-        values = as_shown(self.scores)[0]
+        values = losses_or_scores(self.scores)[0]
         wide = not np.array_equal(values, surface.values)  # they are logarithms
         # dark is good, for a loss as for a score
         colours = "cividis" if surface.loss else "cividis_r"
@@ -251,14 +251,14 @@ def _text(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= value < 1e7 else f"{value:.3g}"
 
 
-def as_shown(scores: FloatArray) -> tuple[FloatArray, str]:
+def losses_or_scores(scores: FloatArray) -> tuple[FloatArray, str]:
     """Return what is shown for scores, and what it is called: minus a loss is a loss.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.plots.tuning import as_shown
-    >>> as_shown(np.array([-2.0, -1.0]))
+    >>> from lssvm.plots.tuning import losses_or_scores
+    >>> losses_or_scores(np.array([-2.0, -1.0]))
     (array([2., 1.]), 'loss')
     """
     return (-scores, "loss") if (scores <= 0).all() else (scores, "score")
@@ -275,11 +275,11 @@ def _best_so_far(gamma: FloatArray, rank: FloatArray) -> IntArray:
 
 def _best_of_each(gamma: FloatArray, rank: FloatArray) -> IntArray:
     """Return the positions of the best evaluation at each gamma, if all have several."""
-    values, which, count = np.unique(gamma, return_inverse=True, return_counts=True)
+    values, group, count = np.unique(gamma, return_inverse=True, return_counts=True)
     if count.min() < 3:
         return np.empty(0, dtype=np.intp)
-    order = np.lexsort((rank, which))
-    return order[np.searchsorted(which[order], np.arange(values.size))]
+    order = np.lexsort((rank, group))
+    return order[np.searchsorted(group[order], np.arange(values.size))]
 
 
 def _levels(shown: FloatArray, wide: bool) -> FloatArray:
@@ -348,15 +348,15 @@ class TuningTraceDisplay(Display):
     """
 
     def __init__(self, results: Mapping[str, TuningResult]) -> None:
-        given = dict(results) if isinstance(results, Mapping) else {}
-        wrong = [name for name, result in given.items() if not isinstance(result, TuningResult)]
-        if not given or wrong:
+        named = dict(results) if isinstance(results, Mapping) else {}
+        wrong = [name for name, result in named.items() if not isinstance(result, TuningResult)]
+        if not named or wrong:
             raise InvalidInputError(
-                f"results has {'nothing' if not given else 'no TuningResult at ' + str(wrong)}: "
+                f"results has {'nothing' if not named else 'no TuningResult at ' + str(wrong)}: "
                 "give a mapping from names to tuning_result_ of estimators that tuned themselves "
                 "(one entry of it where problems were tuned separately)."
             )
-        self.results = given
+        self.results = named
 
     @classmethod
     def from_estimator(
@@ -612,9 +612,9 @@ class PrototypeCurveDisplay(Display):
             folds = sum(key.startswith("split") for key in last.cv_results_)
             spread = np.asarray(results["std_test_score"]) / np.sqrt(folds)
             rate, name = is_classifier(last) and last.scoring is None, name or "cross-validation"
-            what = as_shown(values)[1]
-            offset, factor = 0.0, -1.0 if what == "loss" else 1.0
-            label = f"cross-validated {what}"
+            kind = losses_or_scores(values)[1]
+            offset, factor = 0.0, -1.0 if kind == "loss" else 1.0
+            label = f"cross-validated {kind}"
         if rate:
             offset, factor, label = 100.0, -100.0, RATE
         bars = None if spread is None else abs(factor) * spread

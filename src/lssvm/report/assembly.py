@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lssvm.estimators import NARX
-from lssvm.plots.base import Predictor
+from lssvm.plots.base import Estimator
 from lssvm.plots.rows import preparation_of, support_size
 from lssvm.report import html
 from lssvm.report.columns import columns, data, explained_rows, shapes
@@ -18,7 +18,7 @@ from lssvm.report.forecast import NextValues, forecast_sections
 from lssvm.report.measures import predict_intervals
 from lssvm.report.performance import costs, coverage, errors, lead, mistakes, rankings, summary
 from lssvm.report.refits import Subject, held_out_intervals, read_subject
-from lssvm.report.reproduce import reproduce, time_spent
+from lssvm.report.reproduce import Run, reproduce, time_spent
 from lssvm.report.text import percent, quoted, short
 from lssvm.report.tuning import configurations, learning, prototypes, sizes, tuning, tuning_result
 
@@ -26,7 +26,7 @@ OVERLAP = 0.05  # share of test rows that may be training rows
 
 
 def write_report(
-    model: Predictor | NARX,
+    model: Estimator | NARX,
     path: str | os.PathLike[str],
     *,
     train: Any,
@@ -43,7 +43,7 @@ def write_report(
 
     Parameters
     ----------
-    model : Predictor
+    model : Estimator
         A fitted classifier or regressor of lssvm, those for tables included, a pipeline that ends
         in one, or a `NARX`.
     path : str or path
@@ -108,8 +108,9 @@ def write_report(
     >>> round(facts["metrics"]["accuracy"]["value"], 2) == round(model.score(*test), 2)
     True
     """
+    run = Run(train, test, title, seconds or {}, settings or {})
     if isinstance(model, NARX):
-        return write_forecast(model, path, train, test, title, settings, seconds)
+        return write_forecast(model, path, run)
     subject = read_subject(model, train, test, pos_label)
     rows, tested = subject.train, subject.test
     name = type(subject.model).__name__
@@ -126,37 +127,31 @@ def write_report(
     }
     if subject.classification and len(subject.classes.classes) == 2:
         subject.facts["pos_label"] = str(subject.classes.classes[subject.classes.positive])
-    words, sections = _sections(subject, train, test, seconds, settings or {})
+    text, sections = _sections(subject, run)
     line = f"{name} · fitted to {rows.n_rows:,} rows of {len(rows.schema.names):,} columns"
     line += "" if tested is None else f" · tested on {tested.n_rows:,} others"
-    html.write_page(path, title or f"Predicting {short(subject.target, 60)}", line, words, sections)
+    html.write_page(path, title or f"Predicting {short(subject.target, 60)}", line, text, sections)
     return subject.facts | {"notes": list(subject.notes)}
 
 
 def write_forecast(
-    model: NARX,
-    path: str | os.PathLike[str],
-    train: Any,
-    test: Any = None,
-    title: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    seconds: Mapping[str, float] | None = None,
-    following: NextValues | None = None,
+    model: NARX, path: str | os.PathLike[str], run: Run, following: NextValues | None = None
 ) -> dict[str, Any]:
     """Write the page of a forecasting model; see `write_report`.
 
     Parameters
     ----------
-    model, path, train, test, title, settings, seconds
+    model, path
         As `write_report` takes them.
+    run : Run
+        The series, and what is known of the run.
     following : NextValues, optional
         Values after the last one, which the page then begins with.
     """
-    given = (model, train, test, settings or {}, seconds, following)
-    subject, words, sections = forecast_sections(*given)
+    subject, text, sections = forecast_sections(model, run, following)
     n, later = len(subject.past), len(subject.test)
     line = f"NARX · fitted to {n:,} values · tested on {later:,} others"
-    html.write_page(path, title or "Forecasting a series", line, words, sections)
+    html.write_page(path, run.title or "Forecasting a series", line, text, sections)
     return {
         "task": "forecast",
         "model": "NARX",
@@ -168,13 +163,12 @@ def write_forecast(
     }
 
 
-def _sections(
-    subject: Subject,
-    train: Any,
-    test: Any,
-    seconds: Mapping[str, float] | None,
-    settings: Mapping[str, Any],
-) -> tuple[html.Markup, list[html.Section]]:
+OF_COLUMNS = (comparison, data, columns, shapes, explained_rows)
+OF_MODEL = (configurations, tuning, sizes, prototypes)
+"""The sections of every model, in their order on the page."""
+
+
+def _sections(subject: Subject, run: Run) -> tuple[html.Markup, list[html.Section]]:
     """Return the first sentences and all sections of the page, in their order."""
     if subject.classification:
         first, metrics = summary(subject, [])
@@ -185,28 +179,15 @@ def _sections(
         intervals = find(*unseen)
         first, metrics = summary(subject, intervals)
         checks = [errors(subject), coverage(subject, intervals)]
-    made = [
-        metrics,
-        *checks,
-        comparison(subject),
-        data(subject),
-        columns(subject),
-        shapes(subject),
-        explained_rows(subject),
-        configurations(subject),
-        tuning(subject),
-        sizes(subject),
-        prototypes(subject),
-        learned := learning(subject),
-    ]
-    advice = None if learned is None else learned.words
-    made += [
-        help_section(subject.facts, suggestions(subject, advice)),
-        time_spent(subject.facts, seconds, tuning_result(subject.model)),
-        reproduce(subject, train, test, settings),
-    ]
-    listed = html.with_notes(made, subject.notes, settings, _test_notes(subject))
-    return lead(subject, first, advice), listed
+    every = (section(subject) for section in (*OF_COLUMNS, *OF_MODEL))
+    sections = [metrics, *checks, *every]
+    learned = learning(subject)
+    advice = None if learned is None else learned.text
+    spent = time_spent(subject.facts, run.seconds, tuning_result(subject.model))
+    advised = help_section(subject.facts, suggestions(subject, advice))
+    sections += [learned, advised, spent, reproduce(subject, run)]
+    all_sections = html.with_notes(sections, subject.notes, run.settings, _test_notes(subject))
+    return lead(subject, first, advice), all_sections
 
 
 def _test_notes(subject: Subject) -> Iterator[str]:
@@ -221,7 +202,7 @@ def _test_notes(subject: Subject) -> Iterator[str]:
             f"{same.sum():,} of the {len(same):,} test rows ({percent(share)}) are also among the "
             "training rows, target and all: the metrics may be much too good."
         )
-    unseen = {} if ready is None else ready.unseen(test.given(subject.estimator))
+    unseen = {} if ready is None else ready.unseen(test.inputs(subject.estimator))
     for name, levels in unseen.items():
         rows = sum(levels.values())
         have = "1 test row has" if rows == 1 else f"{rows:,} test rows have"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -46,25 +46,25 @@ class Compared:
     Attributes
     ----------
     name : str
-    quality : float
+    value : float
         Share of right rows, or of explained variance.
-    gain, spread : float
+    gain, std_error : float
         How much better this report's model is, and the standard error of that, from the
         differences of the rows.
-    n_rows : int
-        Rows it was fitted to.
+    rows : int
+        How many it was fitted to.
     """
 
     name: str
-    quality: float
+    value: float
     gain: float
-    spread: float
-    n_rows: int
+    std_error: float
+    rows: int
 
     @property
     def ends(self) -> tuple[float, float]:
         """The 95 % interval of the gain."""
-        return self.gain - Z95 * self.spread, self.gain + Z95 * self.spread
+        return self.gain - Z95 * self.std_error, self.gain + Z95 * self.std_error
 
 
 def as_matrix(rows: SampledRows, known: SampledRows) -> FloatArray:
@@ -85,9 +85,8 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
     p, texts = rows.block.numbers.shape[1], rows.block.texts
     numbers, words = list(range(p)), list(range(p, p + len(texts)))
     few = [j for j, text in zip(words, texts, strict=True) if len(text.levels) <= LEVELS]
-    scaled = make_pipeline(
-        SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-    )
+    medians = SimpleImputer(strategy="median", keep_empty_features=True)
+    scaled = make_pipeline(medians, StandardScaler())
     spread = make_pipeline(
         SimpleImputer(strategy="constant", fill_value=-1.0, keep_empty_features=True),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100),
@@ -124,20 +123,20 @@ def compare(subject: Subject) -> list[Compared]:
     """
     predicted = subject.numbers.predicted if not subject.classification else None
     if predicted is None:
-        predicted = subject.classes.classes[subject.classes.decided]
+        predicted = subject.classes.classes[subject.classes.predicted]
     weight, known = subject.checked.weight, (subject.checked.y, subject.classification)
-    ours = losses(predicted, *known, weight)
+    base = losses(predicted, *known, weight)
     compared = []
     for name, other, n in _predictions(subject):
-        theirs = losses(other, *known, weight)
-        quality = 1.0 - mean_and_error(theirs, weight)[0]
-        compared.append(Compared(name, quality, *mean_and_error(theirs - ours, weight), n))
+        loss = losses(other, *known, weight)
+        quality = 1.0 - mean_and_error(loss, weight)[0]
+        compared.append(Compared(name, quality, *mean_and_error(loss - base, weight), n))
     return compared
 
 
 def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
-    made = []
-    rows = subject.checked if subject.test is None else subject.train.some(ROWS, seed=5)
+    predictions = []
+    rows = subject.checked if subject.test is None else subject.train.subsample(ROWS, seed=5)
     X, y = as_matrix(rows, rows), rows.y
     folds = KFold(5, shuffle=True, random_state=0)
     # of models that are not ours
@@ -151,20 +150,20 @@ def _predictions(subject: Subject) -> list[tuple[str, Any, int]]:
             else:
                 known = as_matrix(subject.checked, rows)
                 predicted, n = model.fit(X, y, **weight).predict(known), len(rows)
-            made.append((name, predicted, n))
+            predictions.append((name, predicted, n))
         if (table := _table_model(subject)) is not None:
-            made.append(table)
-    return made
+            predictions.append(table)
+    return predictions
 
 
 def _table_model(subject: Subject) -> tuple[str, Any, int] | None:
     """Return the predictions of the model for tables, where it is another one and rows suffice."""
-    columns = len(subject.train.schema.names)
+    n_columns = len(subject.train.schema.names)
     if is_table(subject.model) or subject.test is None or len(subject.train) < FEW:
         return None
-    if columns > WIDE or (subject.classification and len(subject.classes.classes) > CLASSES):
+    if n_columns > WIDE or (subject.classification and len(subject.classes.classes) > CLASSES):
         return None
-    rows = subject.train.some(TABLE_ROWS, seed=5)
+    rows = subject.train.subsample(TABLE_ROWS, seed=5)
     model = (LSSVMClassifier if subject.classification else LSSVMRegressor)("fast")
     try:
         model.fit(rows.values(), rows.y, sample_weight=rows.weight)
@@ -178,34 +177,25 @@ def comparison(subject: Subject) -> html.Section | None:
     if not subject.has_features:
         return None
     compared = compare(subject)
-    subject.facts["comparison"] = {
-        one.name: {
-            "value": one.quality,
-            "gain": one.gain,
-            "std_error": one.spread,
-            "rows": one.n_rows,
-        }
-        for one in compared
-    }
-    name, quality = type(subject.model).__name__, compared[0].quality + compared[0].gain
+    facts = map(asdict, compared)
+    subject.facts["comparison"] = {fact.pop("name"): fact for fact in facts}
+    name, quality = type(subject.model).__name__, compared[0].value + compared[0].gain
     this = html.tag("strong", f"this model ({name})")
     rows = [[this, percent(quality), "", f"{subject.train.n_rows:,}"]]
     for one in compared:
-        against = compared_with(one.gain, *one.ends, _points)
-        rows.append([one.name, percent(max(one.quality, 0.0)), against, f"{one.n_rows:,}"])
+        against = compared_with(one.gain, *one.ends, _in_points)
+        rows.append([one.name, percent(max(one.value, 0.0)), against, f"{one.rows:,}"])
     caption = (
         "Other models with their default settings, on the same rows; the difference with its 95 % "
         "interval, from the differences row by row."
     )
-    what = "Right" if subject.classification else "Explained variance"
-    head = ["Model", what, "Compared with this model", "Fitted to rows"]
-    body = [html.table(caption, head, rows)]
-    return html.Section(
-        "comparison", "Compared with other models", "Comparison", _words(compared), body
-    )
+    measure = "Right" if subject.classification else "Explained variance"
+    head = ["Model", measure, "Compared with this model", "Fitted to rows"]
+    title, body = "Compared with other models", [html.table(caption, head, rows)]
+    return html.Section("comparison", title, "Comparison", _summary(compared), body)
 
 
-def _points(value: float) -> str:
+def _in_points(value: float) -> str:
     return f"{100.0 * value:.1f}".replace("-", MINUS)
 
 
@@ -222,15 +212,15 @@ def compared_with(gain: float, low: float, high: float, write: Callable[[float],
         return "the same"
     side = 1.0 if gain >= 0 else -1.0
     interval = " to ".join(map(write, sorted([side * low, side * high])))
-    unit = " points" if write is _points else ""
+    unit = " points" if write is _in_points else ""
     known = f" ({interval})" if math.isfinite(low) else ""
     return f"{write(abs(gain))}{unit} {'worse' if gain >= 0 else 'better'}{known}"
 
 
-def _words(compared: list[Compared]) -> str:
+def _summary(compared: list[Compared]) -> str:
     better = [one for one in compared if one.ends[1] < 0]
     if better:
-        best = max(better, key=lambda one: one.quality)
+        best = max(better, key=lambda one: one.value)
         return (
             f"{best.name[:1].upper()}{best.name[1:]} did clearly better on the same rows, by "
             f"{number(-100.0 * best.gain)} points: see the suggestions below."
@@ -256,7 +246,7 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
     advice : str or None
         The conclusion from the learning curve.
     """
-    lines = [*_data(subject), *_models(subject), *_settings(subject)]
+    lines = [*_data_advice(subject), *_model_advice(subject), *_parameter_advice(subject)]
     lines += [] if advice is None else [advice]
     if subject.test is None:
         lines.append("Test rows would show the accuracy on rows that were not used for any choice.")
@@ -266,11 +256,11 @@ def suggestions(subject: Subject, advice: str | None) -> list[str]:
 def help_section(facts: dict[str, Any], lines: list[str]) -> html.Section:
     """Return the section of suggestions, which join the facts."""
     facts["suggestions"] = lines
-    words = "Suggestions from the results above, the most important first."
-    return html.Section("help", "What would help", "What helps", words, [html.bullets(lines)])
+    text = "Suggestions from the results above, the most important first."
+    return html.Section("help", "What would help", "What helps", text, [html.bullets(lines)])
 
 
-def _data(subject: Subject) -> Iterator[str]:
+def _data_advice(subject: Subject) -> Iterator[str]:
     data = subject.facts.get("data", {})
     for name in list(data.get("suspected_leaks", ()))[:1]:
         yield (
@@ -285,7 +275,7 @@ def _data(subject: Subject) -> Iterator[str]:
         yield f"The loss falls when {listing(harmful[:3])} is shuffled: try without it."
 
 
-def _models(subject: Subject) -> Iterator[str]:
+def _model_advice(subject: Subject) -> Iterator[str]:
     kind = "Classifier" if subject.classification else "Regressor"
     compared = subject.facts.get("comparison", {})
     better = {
@@ -307,7 +297,7 @@ def _models(subject: Subject) -> Iterator[str]:
         yield f'LSSVM{kind}("best") tries more configurations, in several times the time.'
 
 
-def _settings(subject: Subject) -> Iterator[str]:
+def _parameter_advice(subject: Subject) -> Iterator[str]:
     params = subject.model.get_params(deep=False)
     spans = subject.facts.get("importance_interval", {}).values()
     gains = np.array([max(low, 0.0) for low, _ in spans])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from lssvm.report.comparison import compared_with, help_section
 from lssvm.report.measures import Intervals, Measure, finite, proportion_interval
 from lssvm.report.performance import error_histogram, metrics_table
 from lssvm.report.refits import LearningCurve
-from lssvm.report.reproduce import SPECIAL, code_block, listed, time_spent, versions
+from lssvm.report.reproduce import SPECIAL, Run, commands, listed, time_spent, versions
 from lssvm.report.text import clean, listing, number, percent, quoted, short
 from lssvm.report.tuning import learning_figure, search_figure, tuning_result
 
@@ -90,13 +90,13 @@ def same_model(model: NARX) -> NARX:
     """Return an unfitted copy with the parameters that tuning has chosen."""
     inner: Any = model.estimator_
     params = inner.get_params(deep=False)
-    known = {
+    tuned = {
         key: float(value) if np.size(value) == 1 else value
         for key, value in parameters_of(inner).items()
         if key in ("C", "gamma") and key in params
     }
-    same: NARX = clone(model).set_params(estimator=clone(inner).set_params(**known), search=None)
-    return same
+    copy: NARX = clone(model).set_params(estimator=clone(inner).set_params(**tuned), search=None)
+    return copy
 
 
 def fit_same(model: NARX, past: Series) -> NARX:
@@ -110,9 +110,9 @@ def free_runs(model: NARX, past: Series, test: Series, horizon: int) -> Runs:
     n = len(test)
     h = max(1, min(horizon, n // 2 if n >= 2 * SHORTEST else n))
     origins = np.arange(0, n - h + 1, max(1, -(-(n - h) // (RUNS - 1))))
-    made = [_forecast(model, past, test, int(o), h) for o in origins]
+    forecasts = [_forecast(model, past, test, int(o), h) for o in origins]
     truth = np.stack([test.values[o : o + h] for o in origins])
-    return Runs(origins, truth, np.stack(made))
+    return Runs(origins, truth, np.stack(forecasts))
 
 
 def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **more: Any) -> Any:
@@ -124,14 +124,13 @@ def _forecast(model: NARX, past: Series, test: Series, origin: int, h: int, **mo
 
 def interval_runs(model: NARX, past: Series, test: Series, runs: Runs) -> list[Intervals]:
     """Return intervals of several coverages for some of the runs, ends of shape (r, h, 2)."""
-    some = np.unique(np.linspace(0, len(runs.origins) - 1, INTERVAL_RUNS).round().astype(int))
-    truth, widest = runs.truth[some], max(COVERAGES)
+    chosen = np.unique(np.linspace(0, len(runs.origins) - 1, INTERVAL_RUNS).round().astype(int))
+    truth, widest = runs.truth[chosen], max(COVERAGES)
     h = truth.shape[1]
     options = {"return_interval": True, "coverage": widest}
     # Runs are simulated once: what another coverage changes is the factor of every step.
-    ends = np.stack(
-        [_forecast(model, past, test, int(o), h, **options)[1] for o in runs.origins[some]]
-    )
+    origins = map(int, runs.origins[chosen])
+    ends = np.stack([_forecast(model, past, test, o, h, **options)[1] for o in origins])
     middle, half = ends.mean(axis=2, keepdims=True), np.diff(ends, axis=2) / 2.0
     calibration = model.record_.calibration
     assert calibration is not None
@@ -148,11 +147,11 @@ def compared_runs(model: NARX, past: Series, test: Series, runs: Runs) -> dict[s
     """Return the runs of simple rules and of a linear model of the same lags."""
     origins, truth = runs.origins, runs.truth
     season = series.find_season(past.values)
-    known = [np.concatenate([past.values, test.values[:o]]) for o in origins]
-    made = [series.baselines(y, truth.shape[1], season) for y in known]
+    histories = [np.concatenate([past.values, test.values[:o]]) for o in origins]
+    rules = [series.baselines(y, truth.shape[1], season) for y in histories]
     others = {
-        DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in made]))
-        for name in made[0]
+        DRIFT if name == "drift" else name: Runs(origins, truth, np.stack([m[name] for m in rules]))
+        for name in rules[0]
     }
     ridge = RidgeCV(np.logspace(-6, 3, 10))
     linear = same_model(model).set_params(estimator=ridge, horizon=model.horizon_)
@@ -183,10 +182,11 @@ def series_curve(model: NARX, past: Series, test: Series, horizon: int) -> Learn
     for size in sizes:
         part = past.at(slice(len(past) - int(size), None))
         errors.append(free_runs(fit_same(model, part), part, test, horizon).mae)
-    made = np.array([mean_with_interval(line) for line in errors])
-    half, gain = np.nan_to_num(made[:, 2] - made[:, 0]), mean_with_interval(errors[-3] - errors[-1])
-    last = float(made[-1, 0])
-    return LearningCurve(sizes, made[:, 0], half, gain[1:], last, len(test), False, factor=1.0)
+    means = np.array([mean_with_interval(line) for line in errors])
+    half = np.nan_to_num(means[:, 2] - means[:, 0])
+    gain = mean_with_interval(errors[-3] - errors[-1])
+    last = float(means[-1, 0])
+    return LearningCurve(sizes, means[:, 0], half, gain[1:], last, len(test), False, factor=1.0)
 
 
 @dataclass(eq=False)
@@ -274,9 +274,9 @@ class Forecast:
     def evaluated(self) -> str:
         """The runs that the metrics come from, in words."""
         n = len(self.runs.origins)
-        many = f"{n} free runs" if n > 1 else "one free run"
+        count = f"{n} free runs" if n > 1 else "one free run"
         unseen = "held-out" if self.held_out else "later"
-        return f"{many} of {self.horizon:,} steps through {len(self.test):,} {unseen} values"
+        return f"{count} of {self.horizon:,} steps through {len(self.test):,} {unseen} values"
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,36 +346,6 @@ def can_hold_out(model: NARX, n: int) -> bool:
     return bool(n - n // 5 >= model.lags + model.differencing + 2)
 
 
-def forecast_sections(
-    model: NARX,
-    train: Any,
-    test: Any,
-    settings: Mapping[str, Any],
-    seconds: Mapping[str, float] | None = None,
-    following: NextValues | None = None,
-) -> tuple[Forecast, html.Markup, list[html.Section]]:
-    """Return the series and its runs, the first sentences and all sections of the page."""
-    subject = Forecast.read(model, train, test)
-    curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
-    advice = None if curve is None else curve.verdict("values", "a longer past")
-    made = [
-        None if following is None else following.section(np.asarray(read_series(train).values)),
-        _metrics(subject),
-        _pictures(subject),
-        _errors(subject),
-        _intervals(subject),
-        _comparison(subject),
-        _data(subject),
-        _lags(subject),
-        _tuning(subject),
-        None if curve is None else _learning(subject, curve, advice),
-        _help(subject, advice),
-        time_spent(subject.facts, seconds, tuning_result(model)),
-        _reproduce(subject, settings),
-    ]
-    return subject, _lead(subject, advice), html.with_notes(made, subject.notes, settings)
-
-
 def _lead(subject: Forecast, advice: str | None) -> html.Markup:
     mae = Measure("mae", "", *mean_with_interval(subject.runs.mae), "runs")
     name, other = subject.best_other
@@ -409,15 +379,13 @@ def _metrics(subject: Forecast) -> html.Section:
     ]
     r2 = 1.0 - float((runs.errors**2).mean()) / variance
     step = float(np.abs(subject.one_step_errors).mean())
-    single = [
-        Measure(key, "", value, np.nan, np.nan, "none")
-        for key, value in (("r2", r2), ("one_step_mae", step))
-    ]
+    both = {"r2": r2, "one_step_mae": step}.items()
+    single = [Measure(key, "", value, np.nan, np.nan, "none") for key, value in both]
     subject.facts["metrics"] = {measure.key: measure.fact for measure in (*metrics, *single)}
     leading = [(measure.name, measure.shown, measure.span) for measure in metrics[:3]]
     leading.append(("Explained variance", percent(max(r2, 0.0)), "of the free runs"))
     leading.append(("One step ahead", number(step), "mean absolute error"))
-    words = (
+    text = (
         f"All metrics come from {subject.evaluated}, each from the true values before it, on the "
         "model's own forecasts from then on. Intervals are over the runs, which overlap, so that "
         "they are a little too narrow."
@@ -428,7 +396,7 @@ def _metrics(subject: Forecast) -> html.Section:
             f"The model is not better than {name}, which is off by {number(other)} on average."
         )
     caption = "Metrics of the free runs; 95 % intervals by Student's t over the runs."
-    body = [html.tiles(leading), html.why(words), metrics_table(caption, metrics)]
+    body = [html.tiles(leading), html.paragraph(text), metrics_table(caption, metrics)]
     return html.Section("figures", "How good it is", "Metrics", None, body)
 
 
@@ -457,8 +425,8 @@ def _pictures(subject: Forecast) -> html.Section:
         html.figure(run, f"{title}; the dashed line is where it begins.", height=270),
         html.figure(whole, "The whole series; it was tested after the dashed line.", height=270),
     )
-    words = "A forecast is fed back as if it were true, step by step, so that errors add up."
-    return html.Section("forecast", "What it forecasts", "Forecast", words, [drawn])
+    text = "A forecast is fed back as if it were true, step by step, so that errors add up."
+    return html.Section("forecast", "What it forecasts", "Forecast", text, [drawn])
 
 
 def _errors(subject: Forecast) -> html.Section:
@@ -471,8 +439,8 @@ def _errors(subject: Forecast) -> html.Section:
         for i, (name, mean) in enumerate(means.items())
     ]
     top = 1.04 * float(np.quantile(np.concatenate(list(means.values())), 0.98))
-    what = "mean absolute error"
-    chart = Chart(f"{what} by steps ahead", "steps ahead", what, lines, y_limits=(0.0, top))
+    measure = "mean absolute error"
+    chart = Chart(f"{measure} by steps ahead", "steps ahead", measure, lines, y_limits=(0.0, top))
     drawn = html.pictures(
         html.figure(chart, "Errors by steps ahead, compared with other forecasts."),
         error_histogram(subject.runs.errors.ravel()),
@@ -502,8 +470,8 @@ def _autocorrelation(subject: Forecast) -> html.Markup:
             f"One-step errors are correlated: {outside} of {most} autocorrelations are outside the "
             "band of chance. More lags, or inputs, may explain them."
         )
-    words = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
-    return html.figure(chart, words)
+    text = f"{title}: bars outside the band ({number(limit)}) are something still to learn."
+    return html.figure(chart, text)
 
 
 def _intervals(subject: Forecast) -> html.Section:
@@ -523,12 +491,12 @@ def _intervals(subject: Forecast) -> html.Section:
         )
     head = ["Nominal", "Inside", "First half of the steps", "Second half", "Mean width"]
     caption = f"Share of values inside their intervals, over {len(inside)} free runs."
-    words = (
+    text = (
         "Intervals come from simulated runs whose noise is that of similar rows, scaled so that "
         "their coverage is right on segments the model has not seen."
     )
     body = [html.table(caption, head, rows)]
-    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", text, body)
 
 
 def _comparison(subject: Forecast) -> html.Section:
@@ -540,13 +508,13 @@ def _comparison(subject: Forecast) -> html.Section:
         facts[name] = {"mae": float(runs.mae.mean()), "gain": gain, "low": finite(low)}
     subject.facts["comparison"] = facts
     better = [name for name, fact in facts.items() if fact["gain"] < 0]
-    words = "This model did better than all of these over the same runs."
+    text = "This model did better than all of these over the same runs."
     if better:
-        words = f"Better on average over the same runs: {', '.join(better)}."
+        text = f"Better on average over the same runs: {', '.join(better)}."
     head = ["Forecast", "Mean absolute error", "Compared with this model"]
     caption = "Simple rules and a linear model of the same lags, from the same origins."
     body = [html.table(caption, head, rows)]
-    return html.Section("comparison", "Compared with other forecasts", "Comparison", words, body)
+    return html.Section("comparison", "Compared with other forecasts", "Comparison", text, body)
 
 
 def _data(subject: Forecast) -> html.Section:
@@ -579,22 +547,22 @@ def _data(subject: Forecast) -> html.Section:
 
 
 def _lags(subject: Forecast) -> html.Section:
-    some = subject.test.at(slice(0, 60))
+    sample = subject.test.at(slice(0, 60))
     options = {"n_background": 20, "n_permutations": 4, **subject.history}
-    explained = subject.tested.explain(some.values, some.inputs, **options)
+    explained = subject.tested.explain(sample.values, sample.inputs, **options)
     sizes, names = explained.importances, explained.feature_names
     order = np.argsort(-sizes, kind="stable")
     subject.facts["importance"] = {names[i]: float(sizes[i]) for i in order}
     rows = [(names[i], float(sizes[i]), number(sizes[i])) for i in order[:LAGS]]
-    words = (
-        f"What every past value and input adds to the one-step prediction of {len(some)} values, "
+    text = (
+        f"What every past value and input adds to the one-step prediction of {len(sample)} values, "
         "against 20 rows of the past (Shapley values): the mean size. Neighbouring values are "
         "similar, and share what they add."
     )
     rest = len(order) - LAGS
     caption = "Mean size of what each adds." + (f" {rest} more add less." if rest > 0 else "")
     body = [html.bar_table(caption, ["Past value", "", "Adds"], rows)]
-    return html.Section("columns", "Which past values matter", "Lags", words, body)
+    return html.Section("columns", "Which past values matter", "Lags", text, body)
 
 
 def _tuning(subject: Forecast) -> html.Section | None:
@@ -612,8 +580,8 @@ def _tuning(subject: Forecast) -> html.Section | None:
         "rolling-origin": "free runs by models that had seen only what came before",
         "one-step": "cross-validation of one-step errors",
     }[subject.model.validation]
-    words = f"{len(results['mean_test_score']):,} settings were tried, by {how}."
-    return html.Section("tuning", "How it was tuned", "Tuning", words, [search_figure(results)])
+    text = f"{len(results['mean_test_score']):,} settings were tried, by {how}."
+    return html.Section("tuning", "How it was tuned", "Tuning", text, [search_figure(results)])
 
 
 def _learning(subject: Forecast, curve: LearningCurve, advice: str | None) -> html.Section:
@@ -650,21 +618,39 @@ def _help(subject: Forecast, advice: str | None) -> html.Section:
     return help_section(subject.facts, lines + ([] if advice is None else [advice]))
 
 
-def _reproduce(subject: Forecast, settings: Mapping[str, Any]) -> html.Section:
+def _reproduce(subject: Forecast, run: Run) -> html.Section:
     model = subject.model
     params, defaults = model.get_params(deep=False), NARX().get_params(deep=False)
-    given = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
+    changed = [f"{k}={v!r}" for k, v in params.items() if repr(v) != repr(defaults[k])]
     inputs = "" if subject.past.inputs is None else ", X"
-    lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(given)}).fit(y{inputs})"
-    shown = {k: short(v, 200) for k, v in settings.items() if k not in SPECIAL}
+    lines = f"from lssvm import LSSVR, NARX\n\nmodel = NARX({', '.join(changed)}).fit(y{inputs})"
+    shown = {k: short(v, 200) for k, v in run.settings.items() if k not in SPECIAL}
     subject.facts |= {"versions": versions(), "settings": shown}
-    body: list[Any] = [html.tag("h3", "In Python"), code_block(clean(lines))]
-    if settings.get("command") is not None:
-        command = settings["command"]
-        text = command if isinstance(command, str) else " ".join(map(str, command))
-        body += [html.tag("h3", "On the command line"), code_block(clean(text))]
     chosen = {f"{k}_": number(v) for k, v in subject.facts["parameters"].items()}
     every = {k: clean(" ".join(repr(v).split()))[:200] for k, v in params.items()} | chosen
-    body.append(listed("Parameters of NARX.", "Parameter", every))
-    body.append(listed("Versions.", "Package", {**versions(), **shown}))
+    parameters = listed("Parameters of NARX.", "Parameter", every)
+    packages = listed("Versions.", "Package", {**versions(), **shown})
+    body = [*commands(clean(lines), run.command), parameters, packages]
     return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
+
+
+ORDER = (_metrics, _pictures, _errors, _intervals, _comparison, _data, _lags, _tuning)
+"""The sections of every forecast, in their order on the page."""
+
+
+def forecast_sections(
+    model: NARX, run: Run, following: NextValues | None = None
+) -> tuple[Forecast, html.Markup, list[html.Section]]:
+    """Return the series and its runs, the first sentences and all sections of the page."""
+    subject, sections = Forecast.read(model, run.train, run.test), list[html.Section | None]()
+    if following is not None:
+        sections.append(following.section(np.asarray(read_series(run.train).values)))
+    curve = series_curve(subject.tested, subject.past, subject.test, subject.horizon)
+    advice = None if curve is None else curve.verdict("values", "a longer past")
+    sections += [section(subject) for section in ORDER]
+    if curve is not None:
+        sections.append(_learning(subject, curve, advice))
+    spent = time_spent(subject.facts, run.seconds, tuning_result(model))
+    sections += [_help(subject, advice), spent, _reproduce(subject, run)]
+    listed = html.with_notes(sections, subject.notes, run.settings)
+    return subject, _lead(subject, advice), listed

@@ -19,23 +19,7 @@ from scipy.interpolate import griddata
 from lssvm._core.arrays import FloatArray
 from lssvm._core.atomic import replacing
 from lssvm._core.version import __version__
-from lssvm.plots.charts import (
-    SHAPES,
-    Band,
-    Bars,
-    Chart,
-    Colour,
-    HeatMap,
-    Line,
-    Mark,
-    Points,
-    Rule,
-    Star,
-    Ticks,
-    Whiskers,
-    Words,
-    log_ticks,
-)
+from lssvm.plots import charts
 from lssvm.report.text import MINUS, clean, short
 
 VOID = {"br", "img", "link", "meta", "source"}  # these have no end tag
@@ -208,12 +192,12 @@ def bar_table(
     return table(caption, head, body, class_=f"bars {'signed ' if signed else ''}numbers")
 
 
-def why(words: Any) -> Markup:
+def paragraph(text: Any) -> Markup:
     """Return the paragraph that explains what follows."""
-    return tag("p", words, class_="why")
+    return tag("p", text, class_="why")
 
 
-def more(title: str, *inner: Any) -> Markup:
+def details(title: str, *inner: Any) -> Markup:
     """Return what is shown when its title is pressed."""
     return tag("details", tag("summary", title), *inner)
 
@@ -263,7 +247,7 @@ class Section:
         For links.
     title, menu : str
         The title, and a short one for the list at the top.
-    words : str, list or None
+    text : str, list or None
         The first paragraph: what the section shows.
     body : list of Markup
         One below the other; None is nothing.
@@ -272,7 +256,7 @@ class Section:
     key: str
     title: str
     menu: str
-    words: Any
+    text: Any
     body: Sequence[Any] = ()
 
     def html(self) -> Markup:
@@ -280,7 +264,7 @@ class Section:
         return tag(
             "section",
             tag("h2", self.title, id=f"{self.key}-title"),
-            why(self.words) if self.words else None,
+            paragraph(self.text) if self.text else None,
             self.body,
             id=self.key,
             class_="attention" if self.key == "notes" else None,
@@ -298,15 +282,15 @@ def with_notes(
 
     Warnings and notes of the settings, and others, are added; equal notes are listed once.
     """
-    given = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
-    notes[:] = dict.fromkeys([*notes, *given, *others])
-    made = []
+    supplied = [clean(note) for key in ("warnings", "notes") for note in settings.get(key) or ()]
+    notes[:] = dict.fromkeys([*notes, *supplied, *others])
+    result = []
     for section in filter(None, sections):
-        made.append(section)
+        result.append(section)
         if section.key == "figures" and notes:
             listed = bullets(notes)
-            made.append(Section("notes", "What to keep in mind", "Notes", None, [listed]))
-    return made
+            result.append(Section("notes", "What to keep in mind", "Notes", None, [listed]))
+    return result
 
 
 def style() -> Markup:
@@ -441,10 +425,10 @@ class Scale:
         places = self.start + share * (self.stop - self.start)
         return float(places) if array.ndim == 0 else places
 
-    def ticks(self, count: int = 5) -> Ticks:
+    def ticks(self, count: int = 5) -> charts.Ticks:
         """Return about ``count`` round values, with their names."""
         if self.log:
-            return [(10.0**p, name) for p, name in log_ticks(self.low, self.high, count)]
+            return [(10.0**p, name) for p, name in charts.log_ticks(self.low, self.high, count)]
         values = nice_ticks(self.low, self.high, count)
         return list(zip(values, tick_names(values), strict=True))
 
@@ -488,7 +472,7 @@ def tick_names(values: list[float]) -> list[str]:
     return [f"{v:{comma}.{digits}f}".replace("-", MINUS) for v in values]
 
 
-def svg(chart: Chart, height: int = 290) -> Markup:
+def svg(chart: charts.Chart, height: int = 290) -> Markup:
     """Return a chart as SVG.
 
     Examples
@@ -499,7 +483,7 @@ def svg(chart: Chart, height: int = 290) -> Markup:
     >>> made.startswith("<svg"), "a line" in made
     (True, True)
     """
-    maps = [mark for mark in chart.marks if isinstance(mark, HeatMap)]
+    maps = [mark for mark in chart.marks if isinstance(mark, charts.HeatMap)]
     margin = 0.0 if any(np.ndim(mark.values) == 2 for mark in maps) else MARGIN
     vertical = chart.values("y"), height - 44.0, 10.0, chart.y_limits
     y = Scale.of(*vertical, zero=chart.y_zero, margin=margin)
@@ -508,8 +492,8 @@ def svg(chart: Chart, height: int = 290) -> Markup:
     horizontal = chart.values("x"), left, WIDTH - 10.0 - BAR * bool(maps), chart.x_limits
     x = Scale.of(*horizontal, log=chart.x_log, margin=margin)
     x_ticks = x.ticks() if chart.x_ticks is None else chart.x_ticks
-    words = [_words(short(name, 12), left - 6, y(value) + 4, "end") for value, name in y_ticks]
-    words += [_words(short(name, 12), x(value), y.start + 16) for value, name in x_ticks]
+    text = [_label(short(name, 12), left - 6, y(value) + 4, "end") for value, name in y_ticks]
+    text += [_label(short(name, 12), x(value), y.start + 16) for value, name in x_ticks]
     lines = [f"M{left:.1f} {y(value):.1f}H{x.stop:.1f}" for value, _ in y_ticks]
     lines += [f"M{x(value):.1f} {y.stop:.1f}V{y.start:.1f}" for value, _ in x_ticks]
     turned = (y.start + y.stop) / 2
@@ -519,37 +503,37 @@ def svg(chart: Chart, height: int = 290) -> Markup:
         tag("title", chart.title),
         [tag("g", list(_heat_map(mark, x, y)), shape_rendering="crispEdges") for mark in maps],
         None if maps else tag("path", d="".join(lines), class_="grid"),
-        tag("g", words, class_="ticks"),
-        _words(short(chart.x_label, 56), (left + x.stop) / 2, height - 7, class_="axis"),
-        _words(short(chart.y_label, 46), 13, turned, transform=turn, class_="axis"),
-        [list(_drawn(mark, x, y)) for mark in chart.marks],
+        tag("g", text, class_="ticks"),
+        _label(short(chart.x_label, 56), (left + x.stop) / 2, height - 7, class_="axis"),
+        _label(short(chart.y_label, 46), 13, turned, transform=turn, class_="axis"),
+        [list(_mark_elements(mark, x, y)) for mark in chart.marks],
         viewBox=f"0 0 {WIDTH} {height}",
         role="img",
         aria_label=clean(chart.title),
     )
 
 
-def _drawn(mark: Mark, x: Scale, y: Scale) -> Iterator[Markup]:
+def _mark_elements(mark: charts.Mark, x: Scale, y: Scale) -> Iterator[Markup]:
     """Yield the elements of a mark."""
     colour, opacity = colour_class(mark.colour), None if mark.opacity == 1.0 else mark.opacity
     match mark:
-        case Line(width=width):
+        case charts.Line(width=width):
             path = _path(_places(mark.x, mark.y, x, y))
             if mark.outlined:
                 yield tag("path", d=path, class_="ln paper", stroke_width=width + 2.0)
             style = {"stroke_width": width, "stroke_opacity": opacity}
             dashes = "5 4" if mark.dashed else None
             yield tag("path", d=path, class_=f"ln {colour}", stroke_dasharray=dashes, **style)
-        case Band():
+        case charts.Band():
             low, high = (_places(mark.x, ends, x, y) for ends in mark.y)
             outline = "L".join([*high, *low[::-1]])
             yield tag("path", d=f"M{outline}Z", class_=f"fl {colour}", fill_opacity=opacity)
-        case Whiskers():
+        case charts.Whiskers():
             low, high = (_places(mark.x, ends, x, y) for ends in mark.y)
             path = "".join(f"M{a}L{b}" for a, b in zip(low, high, strict=True))
             style = {"stroke_width": mark.width, "stroke_opacity": opacity}
             yield tag("path", d=path, class_=f"ln {colour}", **style)
-        case Bars():
+        case charts.Bars():
             base, edges = y(0.0), x(mark.x)
             path = "".join(
                 f"M{a:.1f} {base:.1f}V{top:.1f}H{b:.1f}V{base:.1f}Z"
@@ -557,25 +541,25 @@ def _drawn(mark: Mark, x: Scale, y: Scale) -> Iterator[Markup]:
                 if base - top > 0.05
             )
             yield tag("path", d=path, class_=f"fl bar {colour}", opacity=opacity)
-        case Rule():
+        case charts.Rule():
             across, up = [x.start, x.stop], [y.stop, y.start]
             across = across if mark.x is None else [x(mark.x)] * 2
             up = up if mark.y is None else [y(mark.y)] * 2
             yield tag("line", class_="rule", x1=across[0], x2=across[1], y1=up[0], y2=up[1])
-        case Star():
+        case charts.Star():
             angle = np.arange(10) * np.pi / 5
             radius = np.where(np.arange(10) % 2 == 0, 9.5, 4.0)
             corners = x(mark.x) + radius * np.sin(angle), y(mark.y) - radius * np.cos(angle)
             inner = tag("path", tag("title", mark.label), d=f"M{'L'.join(_decimals(*corners))}Z")
             yield tag("g", inner, class_=f"fl star {colour}")
-        case Words():
+        case charts.Words():
             for text, a, b in zip(mark.texts, x(mark.x), y(mark.y), strict=True):
-                yield _words(text, a, b, class_="word")
-        case Points():
+                yield _label(text, a, b, class_="word")
+        case charts.Points():
             yield from _points(mark, _places(mark.x, mark.y, x, y), colour, opacity)
 
 
-def _points(mark: Points, places: list[str], colour: str, opacity: Any) -> Iterator[Markup]:
+def _points(mark: charts.Points, places: list[str], colour: str, opacity: Any) -> Iterator[Markup]:
     """Yield markers; many half transparent ones add up where they are dense."""
     layers = LAYERS if opacity is not None and len(places) > 50 else 1
     outline = _outline(shape := _shape(mark), mark.size)
@@ -589,10 +573,10 @@ def _points(mark: Points, places: list[str], colour: str, opacity: Any) -> Itera
             yield tag("path", d=path, **style)
 
 
-def _shape(mark: Points) -> str:
+def _shape(mark: charts.Points) -> str:
     """Return the shape of points; that of a class changes where colours begin again."""
     turn = mark.colour // N_COLOURS if isinstance(mark.colour, int) else 0
-    return mark.shape or SHAPES[turn % len(SHAPES)]
+    return mark.shape or charts.SHAPES[turn % len(charts.SHAPES)]
 
 
 def _outline(shape: str, size: float) -> str:
@@ -611,7 +595,7 @@ def _outline(shape: str, size: float) -> str:
     }[shape]
 
 
-def _heat_map(mark: HeatMap, x: Scale, y: Scale) -> Iterator[Markup]:
+def _heat_map(mark: charts.HeatMap, x: Scale, y: Scale) -> Iterator[Markup]:
     """Yield the cells of a heat map by their shades, and the scale to its right."""
     values, across, up = np.asarray(mark.values), np.asarray(mark.x), np.asarray(mark.y)
     if values.ndim == 1:  # scattered: interpolated on a grid
@@ -635,7 +619,7 @@ def _heat_map(mark: HeatMap, x: Scale, y: Scale) -> Iterator[Markup]:
         yield tag("path", d="".join(cells), **style)
     ends = mark.ends[::-1] if mark.loss else mark.ends
     places = zip(ends, (bar[0] + 13.0, bar[-1] - 5.0), strict=True)
-    names = [_words(name, WIDTH - 2.0, at, "end") for name, at in places]
+    names = [_label(name, WIDTH - 2.0, at, "end") for name, at in places]
     yield tag("g", names, class_="ticks")
 
 
@@ -655,16 +639,16 @@ def _path(places: list[str]) -> str:
     return f"M{places[0]}" + ("L" + " ".join(places[1:]) if places[1:] else "h0") if places else ""
 
 
-def _words(words: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
-    return tag("text", words, x=x, y=y, text_anchor=anchor, **more)
+def _label(text: Any, x: float, y: float, anchor: str = "middle", **more: Any) -> Markup:
+    return tag("text", text, x=x, y=y, text_anchor=anchor, **more)
 
 
-def colour_class(colour: Colour) -> str:
+def colour_class(colour: charts.Colour) -> str:
     """Return the class of the style sheet for a colour."""
     return f"s{colour % N_COLOURS}" if isinstance(colour, int) else colour
 
 
-def figure(chart: Chart, caption: Any, *, height: int = 290, alone: bool = False) -> Markup:
+def figure(chart: charts.Chart, caption: Any, *, height: int = 290, alone: bool = False) -> Markup:
     """Return a chart with a legend of its labelled marks and a caption.
 
     Parameters
@@ -683,20 +667,20 @@ def figure(chart: Chart, caption: Any, *, height: int = 290, alone: bool = False
     >>> 'class="key main line"' in made, "<figcaption>a &amp; b</figcaption>" in made
     (True, True)
     """
-    kinds = {Band: "area", Bars: "square", Star: "star", Rule: "dash"}
+    kinds = {charts.Band: "area", charts.Bars: "square", charts.Star: "star", charts.Rule: "dash"}
     items = []
     for mark in chart.marks:
-        if mark.label and not isinstance(mark, HeatMap):
+        if mark.label and not isinstance(mark, charts.HeatMap):
             kind = kinds.get(type(mark), "line")
-            if isinstance(mark, Points):
+            if isinstance(mark, charts.Points):
                 kind = "ring" if mark.outlined and _shape(mark) == "dot" else _shape(mark)
-            elif isinstance(mark, Line) and mark.dashed:
+            elif isinstance(mark, charts.Line) and mark.dashed:
                 kind = "dash"
             style = f"key {colour_class(mark.colour)} {kind}"
             items.append(tag("li", tag("span", class_=style, aria_hidden="true"), " ", mark.label))
     listed = tag("ul", items, class_="legend" if len(items) <= KEYS else "legend long")
-    made = tag("figure", svg(chart, height), listed if items else None, tag("figcaption", caption))
-    return tag("div", made, class_="alone") if alone else made
+    block = tag("figure", svg(chart, height), listed if items else None, tag("figcaption", caption))
+    return tag("div", block, class_="alone") if alone else block
 
 
 def pictures(*figures: Any) -> Markup:

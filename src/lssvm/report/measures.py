@@ -6,8 +6,8 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import t
@@ -17,30 +17,53 @@ from sklearn.calibration import calibration_curve
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.plots.base import (
-    Predictor,
-    WithIntervals,
-    WithScores,
+    Estimator,
     class_positions,
     class_scores,
     fitted_model,
-    has_probabilities,
+    has_method,
     nameless_rows,
 )
 from lssvm.plots.rows import SampledRows, classifies, slow_to_calibrate, support_size
-from lssvm.report.text import UNKNOWN, number, percent, short
+from lssvm.report.text import UNKNOWN, number, percent, quoted
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 INTERVAL_WORK = 4e9  # multiplications for the intervals of one coverage
 
 
+class Predictions:
+    """What is known of rows: arrays with an entry for every row, or None where it is not known."""
+
+    predicted: Any
+    weight: FloatArray | None
+
+    def __len__(self) -> int:
+        return len(self.predicted)
+
+    def take(self, rows: IntArray) -> Self:
+        """Return some rows."""
+        return self.joined([self], lambda column: column[0][rows])
+
+    def joined(self, others: Sequence[Self], change: Callable[[list[Any]], Any]) -> Self:
+        """Return the predictions with arrays made of those of others; None stays None."""
+        values = {name: [vars(one)[name] for one in others] for name in vars(self)}
+        for shared in ("classes", "names", "positive"):
+            values.pop(shared, None)
+        changed = {
+            name: None if any(v is None for v in arrays) else change(arrays)
+            for name, arrays in values.items()
+        }
+        return type(self)(**(vars(self) | changed))
+
+
 @dataclass(frozen=True, eq=False)
-class ClassPredictions:
+class ClassPredictions(Predictions):
     """True and predicted classes of rows.
 
     Attributes
     ----------
     classes : array of shape (q,)
-    labels, decided : int arrays of shape (n,)
+    labels, predicted : int arrays of shape (n,)
         True and predicted classes as positions in ``classes``.
     probability : array of shape (n, q) or None
     scores : array of shape (n, q) or None
@@ -52,18 +75,20 @@ class ClassPredictions:
 
     classes: AnyArray
     labels: IntArray
-    decided: IntArray
+    predicted: IntArray
     probability: FloatArray | None
     scores: FloatArray | None
     weight: FloatArray | None
     positive: int = 1
 
-    def __len__(self) -> int:
-        return len(self.labels)
+    def name(self, c: int, length: int = 24) -> str:
+        """Return the name of a class in quotation marks."""
+        return quoted(self.classes[c], length)
 
-    def take(self, rows: IntArray) -> ClassPredictions:
-        """Return some rows."""
-        return replace(self, **_columns([self], lambda column: column[0][rows]))
+    @property
+    def right(self) -> BoolArray:
+        """Which rows are of the predicted class, shape (n,)."""
+        return np.asarray(self.labels == self.predicted)
 
     @property
     def ranking(self) -> FloatArray | None:
@@ -74,7 +99,7 @@ class ClassPredictions:
 
 
 @dataclass(frozen=True, eq=False)
-class NumberPredictions:
+class NumberPredictions(Predictions):
     """True and predicted numbers of rows.
 
     Attributes
@@ -90,25 +115,10 @@ class NumberPredictions:
     weight: FloatArray | None
     names: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.Y)
-
-    def take(self, rows: IntArray) -> NumberPredictions:
-        """Return some rows."""
-        return replace(self, **_columns([self], lambda column: column[0][rows]))
-
     def output(self, j: int) -> NumberPredictions:
         """Return the predictions of one output."""
         Y, predicted = self.Y[:, [j]], self.predicted[:, [j]]
         return NumberPredictions(Y, predicted, self.weight, self.names[j : j + 1])
-
-
-def _columns(predictions: Sequence[Any], change: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Return what becomes of everything that predictions have for each row; None stays None."""
-    shared = ("classes", "names", "positive")
-    names = [f.name for f in fields(predictions[0]) if f.name not in shared]
-    values = {name: [vars(each)[name] for each in predictions] for name in names}
-    return {k: None if any(v is None for v in each) else change(each) for k, each in values.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +188,8 @@ def written_label(label: Any) -> str:
 
 
 def predict_classes(
-    estimator: Predictor,
-    given: Any,
+    estimator: Estimator,
+    X: Any,
     y: Any,
     classes: AnyArray,
     weight: FloatArray | None,
@@ -191,7 +201,7 @@ def predict_classes(
     Parameters
     ----------
     estimator : classifier
-    given : any
+    X : any
         Rows as it takes them.
     y : array of shape (n,)
     classes : array of shape (q,)
@@ -205,13 +215,13 @@ def predict_classes(
     known = np.searchsorted(classes, model.classes_)
     probability = raw = None
     with nameless_rows():
-        decided = np.searchsorted(classes, np.asarray(estimator.predict(given)))
-        if has_probabilities(estimator) and not slow_to_calibrate(model):
+        decided = np.searchsorted(classes, np.asarray(estimator.predict(X)))
+        if has_method(estimator, "predict_proba") and not slow_to_calibrate(model):
             with suppress(InvalidInputError):  # nothing to calibrate on
                 probability = np.zeros((len(labels), len(classes)))
-                probability[:, known] = estimator.predict_proba(given)
-        if scores and isinstance(estimator, WithScores):
-            decision = class_scores(estimator.decision_function(given))
+                probability[:, known] = estimator.predict_proba(X)
+        if scores and has_method(estimator, "decision_function"):
+            decision = class_scores(estimator.decision_function(X))
             raw = np.full((len(labels), len(classes)), decision.min() - 1.0)
             raw[:, known] = decision
     return ClassPredictions(classes, labels, decided, probability, raw, weight)
@@ -227,10 +237,10 @@ def losses(predicted: Any, y: Any, classes: bool, weight: FloatArray | None = No
     return np.asarray((error / np.where(variance > 0, variance, 1.0)).mean(axis=1))
 
 
-def row_losses(estimator: Predictor, given: Any, y: Any) -> FloatArray:
+def row_losses(estimator: Estimator, X: Any, y: Any) -> FloatArray:
     """Return the `losses` of an estimator on rows."""
     with nameless_rows():
-        return losses(estimator.predict(given), y, classifies(estimator))
+        return losses(estimator.predict(X), y, classifies(estimator))
 
 
 def log_losses(probability: FloatArray, labels: IntArray) -> FloatArray:
@@ -252,18 +262,18 @@ def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float
 
 
 def predict_numbers(
-    estimator: Predictor, given: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
+    estimator: Estimator, X: Any, y: Any, weight: FloatArray | None, names: tuple[str, ...]
 ) -> NumberPredictions:
     """Return the numbers that a regressor predicts for rows."""
     with nameless_rows():
-        predicted = np.asarray(estimator.predict(given), dtype=np.float64)
+        predicted = np.asarray(estimator.predict(X), dtype=np.float64)
     Y = as_columns(y)
     return NumberPredictions(Y, predicted.reshape(Y.shape), weight, output_names(names, Y.shape[1]))
 
 
 def join_predictions(predictions: Sequence[Any]) -> Any:
     """Return predictions of the same kind one after the other."""
-    return replace(predictions[0], **_columns(predictions, np.concatenate))
+    return predictions[0].joined(predictions, np.concatenate)
 
 
 def as_columns(y: Any) -> FloatArray:
@@ -291,7 +301,7 @@ def output_names(names: tuple[str, ...], k: int) -> tuple[str, ...]:
     return ("the target",) if k == 1 else tuple(f"output {j + 1}" for j in range(k))
 
 
-def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | NumberPredictions:
+def predict_rows(estimator: Estimator, rows: SampledRows) -> Predictions:
     """Return the predictions of an estimator for rows, with their targets.
 
     Examples
@@ -302,17 +312,17 @@ def predict_rows(estimator: Predictor, rows: SampledRows) -> ClassPredictions | 
     >>> from lssvm.plots.rows import SampledRows
     >>> X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
     >>> model = LSSVC(C=10.0, gamma=1.0).fit(X, y)
-    >>> predict_rows(model, SampledRows.read(model, (X, y))).decided.tolist()
+    >>> predict_rows(model, SampledRows.read(model, (X, y))).predicted.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    given = rows.given(estimator)
+    X = rows.inputs(estimator)
     if classifies(estimator):
         classes = np.asarray(fitted_model(estimator).classes_)
-        return predict_classes(estimator, given, rows.y, classes, rows.weight)
-    return predict_numbers(estimator, given, rows.y, rows.weight, rows.target)
+        return predict_classes(estimator, X, rows.y, classes, rows.weight)
+    return predict_numbers(estimator, X, rows.y, rows.weight, rows.target)
 
 
-def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
+def predict_intervals(estimator: Estimator, rows: SampledRows) -> list[Intervals]:
     """Return intervals of several coverages for some rows; none where the model gives none.
 
     Notes
@@ -321,20 +331,20 @@ def predict_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals
     number of support vectors.
     """
     model = fitted_model(estimator)
-    some = rows.some(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
-    return model_intervals(model, some.seen(estimator), some)
+    sample = rows.subsample(int(np.clip(INTERVAL_WORK / support_size(model) ** 2, 200, 2000)))
+    return model_intervals(model, sample.model_inputs(estimator), sample)
 
 
-def model_intervals(model: Predictor, given: Any, rows: SampledRows) -> list[Intervals]:
-    """Return intervals of several coverages for rows, which the model takes as ``given``."""
-    if not isinstance(model, WithIntervals):
+def model_intervals(model: Estimator, X: Any, rows: SampledRows) -> list[Intervals]:
+    """Return intervals of several coverages for rows, which the model takes as ``X``."""
+    if not has_method(model, "predict_interval"):
         return []
     intervals, Y = [], as_columns(rows.y)
     for coverage in COVERAGES:
         try:
             # too few rows: the interval is infinite
             with warnings.catch_warnings(action="ignore"):
-                ends = np.asarray(model.predict_interval(given, coverage), dtype=np.float64)
+                ends = np.asarray(model.predict_interval(X, coverage), dtype=np.float64)
         except InvalidInputError:  # a loss or a reduction without intervals
             return []
         ends = ends.reshape(*Y.shape, 2)
@@ -342,8 +352,6 @@ def model_intervals(model: Predictor, given: Any, rows: SampledRows) -> list[Int
             intervals.append(Intervals(coverage, ends, Y, rows.weight))
     return intervals
 
-
-Predictions = TypeVar("Predictions", ClassPredictions, NumberPredictions)
 
 Z95 = 1.959963984540054
 GROUPS = (10, 20)  # of rows, for the jackknife
@@ -488,10 +496,10 @@ def jackknife(
     measures = []
     for key, metric in table.items():
         each = np.array([sample[key] for sample in without])
-        free = np.isfinite(each).sum() - 1
+        dof = np.isfinite(each).sum() - 1
         half = math.nan
-        if free > 0:
-            half = float(t.ppf(0.975, free) * math.sqrt(free * each[np.isfinite(each)].var()))
+        if dof > 0:
+            half = float(t.ppf(0.975, dof) * math.sqrt(dof * each[np.isfinite(each)].var()))
         low, high = (min(max(values[key] + s * half, metric.low), metric.high) for s in (-1, 1))
         how = (low, high, "jackknife", metric.share, metric.meaning)
         measures.append(Measure(key, metric.name, values[key], *how))
@@ -503,7 +511,7 @@ def jackknife(
 
 def confusion(predictions: ClassPredictions) -> FloatArray:
     """Return the weight of rows of every class (row) by predicted class (column)."""
-    both, weight = (predictions.labels, predictions.decided), predictions.weight
+    both, weight = (predictions.labels, predictions.predicted), predictions.weight
     labels = np.arange(len(predictions.classes))
     counts = metrics.confusion_matrix(*both, labels=labels, sample_weight=weight)
     return np.asarray(counts, dtype=np.float64)
@@ -542,8 +550,8 @@ def _brier(predictions: ClassPredictions) -> float:
     return each if q == 2 else q * each
 
 
-def _decided(metric: Callable[..., float], **options: Any) -> Callable[[ClassPredictions], float]:
-    return lambda f: metric(f.labels, f.decided, sample_weight=f.weight, **options)
+def _classed(metric: Callable[..., float], **options: Any) -> Callable[[ClassPredictions], float]:
+    return lambda f: metric(f.labels, f.predicted, sample_weight=f.weight, **options)
 
 
 def class_metrics(predictions: ClassPredictions) -> dict[str, Metric]:
@@ -554,39 +562,34 @@ def class_metrics(predictions: ClassPredictions) -> dict[str, Metric]:
     """
     two = len(predictions.classes) == 2
     mean = "" if two else " (mean over classes)"
-    label = f"“{short(predictions.classes[predictions.positive], 20)}”" if two else ""
+    label = predictions.name(predictions.positive, 20) if two else ""
     options: dict[str, Any] = {"average": "macro"}
     if two:
         options = {"average": "binary", "pos_label": predictions.positive}
     recall, precision, f1 = (
-        _decided(metric, zero_division=0.0, **options)
+        _classed(metric, zero_division=0.0, **options)
         for metric in (metrics.recall_score, metrics.precision_score, metrics.f1_score)
     )
-    balanced, mcc = map(_decided, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
-    words = "mean recall of the classes"
+    balanced, mcc = map(_classed, (metrics.balanced_accuracy_score, metrics.matthews_corrcoef))
+    balance, text = "mean recall of the classes", "share of those predicted that are right"
     of = f" of {label}" if two else ""
     rows = f"rows of {label}" if two else "rows of a class"
     table = {
-        "balanced_accuracy": Metric("Balanced accuracy", words, balanced, share=True),
+        "balanced_accuracy": Metric("Balanced accuracy", balance, balanced, share=True),
         "recall": Metric(f"Recall{mean or of}", f"share of the {rows} found", recall, share=True),
-        "precision": Metric(
-            f"Precision{mean or of}",
-            "share of those predicted that are right",
-            precision,
-            share=True,
-        ),
+        "precision": Metric(f"Precision{mean or of}", text, precision, share=True),
         "f1": Metric(f"F1{mean or of}", "harmonic mean of precision and recall", f1),
         "mcc": Metric("Matthews correlation", "0 is guessing, 1 is perfect", mcc, low=-1.0),
     }
     if predictions.ranking is not None and tested_classes(predictions):
-        words = "how well rows are ranked; 0.5 is guessing"
-        table["roc_auc"] = Metric(f"ROC AUC{mean}", words, _ranked(metrics.roc_auc_score))
-        words, area = "area under the precision-recall curve", metrics.average_precision_score
-        table["average_precision"] = Metric(f"Average precision{mean}", words, _ranked(area))
+        text = "how well rows are ranked; 0.5 is guessing"
+        table["roc_auc"] = Metric(f"ROC AUC{mean}", text, _ranked(metrics.roc_auc_score))
+        text, area = "area under the precision-recall curve", metrics.average_precision_score
+        table["average_precision"] = Metric(f"Average precision{mean}", text, _ranked(area))
     if predictions.probability is not None:
-        words = "of the probabilities; smaller is better"
-        table["log_loss"] = Metric("Log loss", words, _log_loss, high=math.inf)
-        table["brier"] = Metric("Brier score", f"squared error {words}", _brier, high=2.0)
+        text = "of the probabilities; smaller is better"
+        table["log_loss"] = Metric("Log loss", text, _log_loss, high=math.inf)
+        table["brier"] = Metric("Brier score", f"squared error {text}", _brier, high=2.0)
     return table
 
 
@@ -603,30 +606,23 @@ def class_measures(predictions: ClassPredictions) -> list[Measure]:
     >>> [(m.key, round(m.value, 3)) for m in class_measures(predictions)][:2]
     [('accuracy', 0.75), ('balanced_accuracy', 0.75)]
     """
-    ends = proportion_interval(predictions.labels == predictions.decided, predictions.weight)
+    ends = proportion_interval(predictions.right, predictions.weight)
     first = Measure("accuracy", "Accuracy", *ends, "Wilson", True, "rows that are right")
     groups = int(np.clip(WORK / (len(predictions) * len(predictions.classes)), *GROUPS))
-    many = len(predictions.classes) > 2 * GROUPS[0]
-    return [
-        first,
-        *jackknife(class_metrics(predictions), predictions, GROUPS[0] if many else groups),
-    ]
+    groups = GROUPS[0] if len(predictions.classes) > 2 * GROUPS[0] else groups
+    return [first, *jackknife(class_metrics(predictions), predictions, groups)]
 
 
 def class_table(predictions: ClassPredictions) -> list[dict[str, Any]]:
     """Return rows, recall (with interval) and precision of every class; None where unknown."""
     each = np.arange(len(predictions.classes))
-    precision, _, _, rows = metrics.precision_recall_fscore_support(
-        predictions.labels,
-        predictions.decided,
-        labels=each,
-        sample_weight=predictions.weight,
-        zero_division=np.nan,
-    )
+    options = {"labels": each, "sample_weight": predictions.weight, "zero_division": np.nan}
+    both = predictions.labels, predictions.predicted
+    precision, _, _, rows = metrics.precision_recall_fscore_support(*both, **options)
     table = []
     for c, name in enumerate(predictions.classes.tolist()):
         rows_of_class = predictions.take(np.flatnonzero(predictions.labels == c))
-        hits, weight = rows_of_class.decided == c, rows_of_class.weight
+        hits, weight = rows_of_class.predicted == c, rows_of_class.weight
         recall, low, high = proportion_interval(hits, weight)
         entry = {"class": name, "rows": float(rows[c]), "precision": finite(float(precision[c]))}
         table.append(entry | {"recall": finite(recall), "recall_interval": (low, high)})

@@ -43,7 +43,7 @@ def summary(subject: Subject, intervals: list[Intervals]) -> tuple[list[Any], ht
         first, leading, listed = _classes(subject)
     else:
         first, leading, listed = _numbers(subject, intervals)
-    about = html.why(_explained(subject))
+    about = html.paragraph(_how_measured(subject))
     body = [_tiles(subject, leading) if leading else None, about, listed]
     return first, html.Section("figures", "How good it is", "Metrics", None, body)
 
@@ -86,9 +86,7 @@ def _classes(subject: Subject) -> tuple[list[Any], list[Measure], html.Markup]:
         f" of {subject.evaluated} (95 % interval {accuracy.span}); always predicting {name}, the "
         f"most frequent class, is right for {percent(baseline)}.",
     ]
-    better = (predictions.labels != usual).astype(np.float64) - (
-        predictions.labels != predictions.decided
-    )
+    better = predictions.right - (predictions.labels == usual).astype(np.float64)
     gain, error = mean_and_error(better, predictions.weight)
     if gain <= Z95 * error:
         ends = " to ".join(number(100.0 * (gain + side * Z95 * error)) for side in (-1, 1))
@@ -161,16 +159,16 @@ def _numbers(
 
 
 def _tiles(subject: Subject, measures: list[Measure]) -> html.Markup:
-    kept, record = basis(subject.model), table_record(subject.model)
-    what = "Support vectors" if kept is None else kept[0].capitalize()
+    basis_rows, record = basis(subject.model), table_record(subject.model)
+    name = "Support vectors" if basis_rows is None else basis_rows[0].capitalize()
     size, rows = f"{support_size(subject.model):,}", f"of {subject.train.n_rows:,} rows"
     if record is not None:
-        what, size = "Configurations", f"{len(record.local_members):,}"
+        name, size = "Configurations", f"{len(record.local_members):,}"
         rows = f"of {record.n_tried:,} that were tried"
-    return html.tiles([*((m.name, m.shown, m.span) for m in measures), (what, size, rows)])
+    return html.tiles([*((m.name, m.shown, m.span) for m in measures), (name, size, rows)])
 
 
-def _explained(subject: Subject) -> str:
+def _how_measured(subject: Subject) -> str:
     """Return how the metrics were computed, and note what limits them."""
     checked, model, notes = len(subject.checked), subject.model, subject.notes
     if checked < FEW:
@@ -233,18 +231,19 @@ def mistakes(subject: Subject) -> html.Section:
             f"{' and others' if len(untested) > 8 else ''}: whether the model finds such rows was "
             "not tested, and means over classes do not include them."
         )
-    words = (
+    text = (
         "Each line is a true class, each column a predicted class. The stronger the colour, the "
         "larger the share of the line; the diagonal is right."
     )
-    matrix, tables = _matrix(counts, names), [_pairs(counts, names), _by_class(subject)]
-    body = (
-        [matrix, html.pictures(*tables)] if len(names) > SMALL else [html.pictures(matrix, *tables)]
-    )
-    return html.Section("classes", "Where it is right and wrong", "Mistakes", words, body)
+    matrix = _confusion_table(counts, names)
+    tables = [_mistakes(counts, names), _by_class(subject)]
+    if len(names) <= SMALL:
+        matrix, tables = html.pictures(matrix, *tables), []
+    body = [matrix, html.pictures(*tables) if tables else None]
+    return html.Section("classes", "Where it is right and wrong", "Mistakes", text, body)
 
 
-def _matrix(counts: FloatArray, names: list[str]) -> html.Markup:
+def _confusion_table(counts: FloatArray, names: list[str]) -> html.Markup:
     small = len(names) > SMALL
     length = 6 if small else 16
     rows = []
@@ -252,12 +251,12 @@ def _matrix(counts: FloatArray, names: list[str]) -> html.Markup:
         line: list[Any] = [short(name, length + 8)]
         for j, value in enumerate(counts[i]):
             share, amount = float(value / max(counts[i].sum(), 1e-300)), _amount(value)
-            words: Any = [amount, html.tag("small", percent(share, 0))]
+            text: Any = [amount, html.tag("small", percent(share, 0))]
             if small:
-                words = amount if value else ""
+                text = amount if value else ""
             title = f"{short(name, 30)} predicted as {short(names[j], 30)}: {amount}"
             colour = "main" if i == j else "wrong"
-            line.append(html.tag("td", words, style=f"--v:{share:.3f}", class_=colour, title=title))
+            line.append(html.tag("td", text, style=f"--v:{share:.3f}", class_=colour, title=title))
         rows.append(line)
     title = "Confusion matrix: rows of each class by the class that was predicted."
     head = ["true \\ predicted", *[short(name, length) for name in names]]
@@ -268,21 +267,17 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else number(value)
 
 
-def _pairs(counts: FloatArray, names: list[str]) -> html.Markup | None:
+def _mistakes(counts: FloatArray, names: list[str]) -> html.Markup | None:
     """Return the most frequent mistakes, where there are more than two classes."""
     off = counts - np.diag(np.diag(counts))
     largest = np.argsort(-off, axis=None, kind="stable")[:MISTAKES]
     pairs = [(i, j) for i, j in np.transpose(np.unravel_index(largest, off.shape)) if off[i, j] > 0]
     if len(names) < 3 or not pairs:
         return None
-    rows = [
-        [
-            f"{short(names[i], 24)} taken for {short(names[j], 24)}",
-            _amount(off[i, j]),
-            percent(off[i, j] / counts[i].sum()),
-        ]
-        for i, j in pairs
-    ]
+    rows = []
+    for i, j in pairs:
+        mistake = f"{short(names[i], 24)} taken for {short(names[j], 24)}"
+        rows.append([mistake, _amount(off[i, j]), percent(off[i, j] / counts[i].sum())])
     return html.table("The most frequent mistakes.", ["Mistake", "Rows", "Of that class"], rows)
 
 
@@ -292,10 +287,8 @@ def _by_class(subject: Subject) -> html.Markup:
         name, (low, high) = str(entry.pop("class")), entry["recall_interval"]
         curves = ranking_curves(subject.classes, c)
         facts[name] = entry | {"roc_auc": None if curves is None else curves["auc"]}
-        recall, precision, auc = (
-            np.nan if facts[name][key] is None else facts[name][key]
-            for key in ("recall", "precision", "roc_auc")
-        )
+        shares = [facts[name][key] for key in ("recall", "precision", "roc_auc")]
+        recall, precision, auc = (np.nan if share is None else share for share in shares)
         span = f"{percent(low, 0)} to {percent(high, 0)}" if entry["rows"] else UNKNOWN
         values = [[percent(recall), html.tag("small", span)], percent(precision), number(auc)]
         rows.append([short(name, 40), _amount(entry["rows"]), *values])
@@ -305,24 +298,22 @@ def _by_class(subject: Subject) -> html.Markup:
         "precision the share of right ones among those predicted as it, AUC the area under the "
         "ROC curve against the others."
     )
-    made = html.table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
-    return made if len(rows) <= SMALL else html.more("By class", made)
+    table = html.table(caption, ["Class", "Rows", "Recall", "Precision", "AUC"], rows)
+    return table if len(rows) <= SMALL else html.details("By class", table)
 
 
 def rankings(subject: Subject) -> html.Section | None:
     """Return the section of ROC, precision-recall and calibration curves."""
     predictions = subject.classes
-    if predictions.ranking is None:
-        return None
     drawn = [*_ranking_pictures(predictions), *_probability_pictures(subject)]
-    words = (
+    if not drawn:
+        return None
+    text = (
         "A score that ranks well lets you choose how many false alarms to accept; probabilities "
         "that are calibrated agree with observed frequencies."
     )
     body = [html.pictures(*drawn)]
-    return (
-        html.Section("scores", "Scores and probabilities", "Scores", words, body) if drawn else None
-    )
+    return html.Section("scores", "Scores and probabilities", "Scores", text, body)
 
 
 def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
@@ -331,13 +322,19 @@ def _shares(title: str, x: str, y: str, marks: list[Mark]) -> Chart:
     return Chart(f"{title}: {y} against {x}", x, y, marks, x_limits=ends, y_limits=ends)
 
 
+def _measured(x: Any, y: Any, ends: FloatArray, colour: Colour, label: str = "") -> list[Mark]:
+    """Return measured points with their intervals, joined by a line."""
+    points = Points(x, y, colour=colour, size=8.0)
+    return [Whiskers(x, ends, colour=colour), Line(x, y, label, colour), points]
+
+
 def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
     two = len(predictions.classes) == 2
     columns = [predictions.positive] if two else range(len(predictions.classes))
-    curves = {c: made for c in columns if (made := ranking_curves(predictions, c)) is not None}
+    curves = {c: curve for c in columns if (curve := ranking_curves(predictions, c)) is not None}
     if not curves:
         return []
-    area = number(np.mean([made["auc"] for made in curves.values()]))
+    area = number(np.mean([curve["auc"] for curve in curves.values()]))
     roc, precision = (_class_curves(predictions, curves, key) for key in ("roc", "precision"))
     roc.insert(0, Line([0, 1], [0, 1], **GUIDE))
     each = "each class against the others"
@@ -346,10 +343,7 @@ def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
         f"Precision-recall curves, {each}.",
     ]
     if two:
-        one, label = (
-            curves[predictions.positive],
-            quoted(predictions.classes[predictions.positive], 30),
-        )
+        one, label = curves[predictions.positive], predictions.name(predictions.positive, 30)
         precision.append(Rule(None, one["share"]))
         captions = [
             f"ROC curve for {label}, area {area}; the dashed line is guessing.",
@@ -360,28 +354,25 @@ def _ranking_pictures(predictions: ClassPredictions) -> list[html.Markup]:
         _shares("ROC curve", "false positive rate", "true positive rate", roc),
         _shares("Precision-recall curve", "recall", "precision", precision),
     )
-    return [html.figure(chart, words) for chart, words in zip(charts, captions, strict=True)]
+    return [html.figure(chart, text) for chart, text in zip(charts, captions, strict=True)]
 
 
 def _class_curves(predictions: ClassPredictions, curves: dict[int, Any], key: str) -> list[Mark]:
     """Return the curve of every class, or thin ones with their mean where there are many."""
     if len(curves) <= CURVES:
-        names = [
-            short(predictions.classes[c], 24) if len(predictions.classes) > 2 else ""
-            for c in curves
-        ]
-        lines = zip(curves.items(), names, strict=True)
-        return [Line(*_thin(*made[key]), name, c) for (c, made), name in lines]
+        several = len(predictions.classes) > 2
+        names = {c: short(predictions.classes[c], 24) if several else "" for c in curves}
+        return [Line(*_thin_out(*curve[key]), names[c], c) for c, curve in curves.items()]
     grid = np.linspace(0, 1, 101)
-    mean = np.mean([np.interp(grid, *made[key]) for made in curves.values()], axis=0)
+    mean = np.mean([np.interp(grid, *curve[key]) for curve in curves.values()], axis=0)
     thin = [
-        Line(*_thin(*made[key]), "" if i else "each class", opacity=0.45, width=1.0)
-        for i, made in enumerate(curves.values())
+        Line(*_thin_out(*curve[key]), "" if i else "each class", opacity=0.45, width=1.0)
+        for i, curve in enumerate(curves.values())
     ]
     return [*thin, Line(grid, mean, "mean", "text", width=2.6)]
 
 
-def _thin(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, FloatArray]:
+def _thin_out(x: FloatArray, y: FloatArray, most: int = 250) -> tuple[FloatArray, FloatArray]:
     """Return a curve with no more points than a screen shows."""
     if len(x) <= most:
         return x, y
@@ -402,10 +393,8 @@ def _probability_pictures(subject: Subject) -> list[html.Markup]:
         across, by = f"probability of {quoted(predictions.classes[c], 20)}", "by true class"
         colours, names = [c, 1 - c], [short(predictions.classes[k], 24) for k in (c, 1 - c)]
     else:
-        p, hit = (
-            predictions.probability.max(axis=1),
-            predictions.probability.argmax(axis=1) == predictions.labels,
-        )
+        p = predictions.probability.max(axis=1)
+        hit = predictions.probability.argmax(axis=1) == predictions.labels
         across, by = "probability of the predicted class", "right and wrong"
         colours, names = ["main", "wrong"], ["right", "wrong"]
     mean, share, sizes = calibration_bins(p, hit)
@@ -420,12 +409,7 @@ def _probability_pictures(subject: Subject) -> list[html.Markup]:
         )
     pairs = zip(share, sizes, strict=True)
     ends = np.transpose([proportion_interval(np.arange(n) < round(s * n))[1:] for s, n in pairs])
-    marks = [
-        Line([0, 1], [0, 1], **GUIDE),
-        Whiskers(mean, ends, colour=colours[0]),
-        Line(mean, share, colour=colours[0]),
-        Points(mean, share, colour=colours[0], size=8.0),
-    ]
+    marks = [Line([0, 1], [0, 1], **GUIDE), *_measured(mean, share, ends, colours[0])]
     caption = (
         "Calibration: groups of about equally many rows, with 95 % intervals (Wilson). On the "
         f"dashed line probabilities equal frequencies; the mean gap is {percent(error)}."
@@ -499,11 +483,8 @@ def thresholds(predictions: ClassPredictions) -> Thresholds | None:
     score, truth = p[:, predictions.positive], predictions.labels == predictions.positive
     low, high = (0.0, 1.0) if predictions.probability is not None else (score.min(), score.max())
     grid = np.linspace(low, high, POINTS)
-    weight, decided = (
-        row_shares(len(truth), predictions.weight),
-        predictions.decided == predictions.positive,
-    )
-    predicted = np.vstack([score > grid[:, None], decided])
+    weight = row_shares(len(truth), predictions.weight)
+    predicted = np.vstack([score > grid[:, None], predictions.predicted == predictions.positive])
     alarms, misses = (predicted & ~truth) @ weight, (~predicted & truth) @ weight
     default = float(alarms[-1]), float(misses[-1])
     return Thresholds(grid, alarms[:-1], misses[:-1], default, float(truth @ weight))
@@ -511,34 +492,34 @@ def thresholds(predictions: ClassPredictions) -> Thresholds | None:
 
 def costs(subject: Subject) -> html.Section | None:
     """Return the section of costs over thresholds; None where there is nothing to choose."""
-    made = thresholds(subject.classes)
-    if made is None:
+    choices = thresholds(subject.classes)
+    if choices is None:
         return None
     c = subject.classes.positive
     label, other = (quoted(subject.classes.classes[k], 24) for k in (c, 1 - c))
-    what = "probability" if subject.classes.probability is not None else "score"
-    axis, cuts = f"threshold on the {what} of {label}", made.thresholds
+    scale = "probability" if subject.classes.probability is not None else "score"
+    axis, cuts = f"threshold on the {scale} of {label}", choices.thresholds
     shares: list[Mark] = [
-        Line(cuts, made.false_alarms, f"false alarms: {other} predicted as {label}", 1 - c),
-        Line(cuts, made.misses, f"misses: {label} predicted as {other}", c),
+        Line(cuts, choices.false_alarms, f"false alarms: {other} predicted as {label}", 1 - c),
+        Line(cuts, choices.misses, f"misses: {label} predicted as {other}", c),
     ]
     title = f"False alarms and misses against the {axis}"
     errors = Chart(title, axis, "share of all rows", shares, y_zero=True)
     rows, facts = [], {}
     for ratio in RATIOS:
-        cost, best = made.cost(ratio), made.best(ratio)
-        default = made.default[0] + ratio * made.default[1]
+        cost, best = choices.cost(ratio), choices.best(ratio)
+        default = choices.default[0] + ratio * choices.default[1]
         facts[f"{ratio:g}"] = {
             "threshold": float(cuts[best]),
             "cost": float(cost[best]),
             "cost_of_the_model": default,
         }
-        trivial = min(1.0 - made.positive, ratio * made.positive)
+        trivial = min(1.0 - choices.positive, ratio * choices.positive)
         costs_of_100 = [number(100.0 * each) for each in (cost[best], default, trivial)]
-        hits = made.positive - float(made.misses[best])
-        predicted = hits + float(made.false_alarms[best])
+        hits = choices.positive - float(choices.misses[best])
+        predicted = hits + float(choices.false_alarms[best])
         precision = hits / predicted if predicted > 0 else np.nan
-        recall = percent(hits / made.positive)
+        recall = percent(hits / choices.positive)
         rows.append([_ratio(ratio), number(cuts[best]), *costs_of_100, recall, percent(precision)])
     subject.facts["costs"] = facts
     head = ["A miss costs", "Threshold", "Cost", "By default", "One class", "Recall", "Precision"]
@@ -546,26 +527,24 @@ def costs(subject: Subject) -> html.Section | None:
         "Costs of 100 rows in units of a false alarm: at the threshold with the smallest cost, by "
         "the decisions of the model, and by always predicting the cheaper class."
     )
-    words = (
+    text = (
         f"A false alarm predicts {label} where {other} is true, a miss the reverse. Find the row "
         "of the table with your cost of a miss; it has the best threshold. Thresholds were "
         "chosen on the rows that costs are measured on, so these are slightly too good."
     )
-    drawn = html.pictures(
-        html.figure(errors, f"Errors against the {axis}."), _cost_curves(made, axis)
-    )
-    body = [drawn, html.table(caption, head, rows)]
-    return html.Section("costs", "What a threshold costs", "Costs", words, body)
+    drawn = html.figure(errors, f"Errors against the {axis}."), _cost_curves(choices, axis)
+    body = [html.pictures(*drawn), html.table(caption, head, rows)]
+    return html.Section("costs", "What a threshold costs", "Costs", text, body)
 
 
-def _cost_curves(made: Thresholds, axis: str) -> html.Markup:
+def _cost_curves(choices: Thresholds, axis: str) -> html.Markup:
     marks: list[Mark] = []
     for ratio, colour in zip(DRAWN, ("q0", "q2", "q4"), strict=True):
-        cost, best = made.cost(ratio), made.best(ratio)
-        marks.append(Line(made.thresholds, cost, f"a miss costs {_ratio(ratio)}", colour))
-        marks.append(Points(made.thresholds[best], cost[best], colour=colour, size=9.0))
-    largest = max(float(made.cost(ratio).max()) for ratio in DRAWN)
-    ends = (0.0, 1.04 * min(largest, 2.5 * float(made.cost(1.0).max())))
+        cost, best = choices.cost(ratio), choices.best(ratio)
+        marks.append(Line(choices.thresholds, cost, f"a miss costs {_ratio(ratio)}", colour))
+        marks.append(Points(choices.thresholds[best], cost[best], colour=colour, size=9.0))
+    largest = max(float(choices.cost(ratio).max()) for ratio in DRAWN)
+    ends = (0.0, 1.04 * min(largest, 2.5 * float(choices.cost(1.0).max())))
     title = f"Cost of a row against the {axis}"
     chart = Chart(title, axis, "cost of a row", marks, y_limits=ends)
     return html.figure(chart, "Cost of a row; the points are the smallest ones.")
@@ -598,31 +577,27 @@ def errors(subject: Subject) -> html.Section:
         axes: dict[str, Any] = {"x_limits": ends, "y_limits": ends}
         drawn.append(html.figure(Chart(title, "true", "predicted", marks, **axes), f"{title}."))
         if k == 1:
-            drawn += [
-                _residuals(y, f),
-                error_histogram(predictions.Y[:, 0] - predictions.predicted[:, 0]),
-            ]
-    words = "Points on the dashed line are predicted exactly."
-    words += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
-    words += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
-    return html.Section(
-        "errors", "Where it is right and wrong", "Errors", words, [html.pictures(*drawn)]
-    )
+            residuals = predictions.Y[:, 0] - predictions.predicted[:, 0]
+            drawn += [_residuals(y, f), error_histogram(residuals)]
+    text = "Points on the dashed line are predicted exactly."
+    text += f" {DOTS:,} rows drawn at random are shown." if n > DOTS else ""
+    text += f" The first {OUTPUTS} of {k} outputs are drawn." if k > OUTPUTS else ""
+    body = [html.pictures(*drawn)]
+    return html.Section("errors", "Where it is right and wrong", "Errors", text, body)
 
 
 def _residuals(y: FloatArray, f: FloatArray) -> html.Markup:
     marks: list[Mark] = [Points(f, y - f, size=5.0, opacity=0.4), Rule(None, 0.0)]
     edges = np.unique(np.quantile(f, np.linspace(0, 1, 9)))
     if len(edges) > 3 and len(f) >= 80:
-        which = np.clip(np.searchsorted(edges, f, side="right") - 1, 0, len(edges) - 2)
-        groups = [which == g for g in np.unique(which)]
+        group = np.clip(np.searchsorted(edges, f, side="right") - 1, 0, len(edges) - 2)
+        groups = [group == g for g in np.unique(group)]
         x, middle = ([float(np.median(v[g])) for g in groups] for v in (f, y - f))
         marks.append(Line(x, middle, "median of an eighth of the rows", "text", width=2.6))
     title = "Errors against predicted values"
     chart = Chart(title, "predicted", "true minus predicted", marks)
-    return html.figure(
-        chart, "Errors against predictions: a bend would be something still to learn."
-    )
+    caption = "Errors against predictions: a bend would be something still to learn."
+    return html.figure(chart, caption)
 
 
 def error_histogram(error: FloatArray) -> html.Markup:
@@ -669,8 +644,7 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | Non
         if j < OUTPUTS:
             x, y = [f[0] for f in covered], [f[1].value for f in covered]
             ends = np.transpose([(f[1].low, f[1].high) for f in covered])
-            marks += [Whiskers(x, ends, colour=colour), Line(x, y, name, colour)]
-            marks.append(Points(x, y, colour=colour, size=8.0))
+            marks += _measured(x, y, ends, colour, name)
     axes: dict[str, Any] = {
         "x_limits": (0.45, 1.02),
         "y_limits": (0.3, 1.02),
@@ -683,11 +657,11 @@ def coverage(subject: Subject, intervals: list[Intervals]) -> html.Section | Non
         f"Coverage on {len(intervals[0].Y):,} rows with 95 % intervals (Wilson): on the "
         "dashed line the coverage is nominal."
     )
-    words = (
+    text = (
         "The model can give an interval with each prediction. A 95 % interval should hold 95 % "
         "of new rows; narrower is better at the same coverage."
     )
     head = ["Nominal", "Inside", "95 % interval", "Mean width"]
     listed = html.table("Coverage and width of the prediction intervals.", head, rows)
     body = [html.figure(chart, caption, alone=True), listed]
-    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", words, body)
+    return html.Section("intervals", "Can its intervals be trusted?", "Intervals", text, body)

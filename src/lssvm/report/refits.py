@@ -16,12 +16,11 @@ from lssvm.codes import Coding
 from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
     Estimator,
-    Predictor,
-    WithIntervals,
-    behind_steps,
     class_positions,
     fitted_model,
+    has_method,
     require,
+    transformed,
 )
 from lssvm.plots.rows import (
     MANY,
@@ -34,20 +33,8 @@ from lssvm.plots.rows import (
     n_systems,
     parameters_of,
 )
-from lssvm.report.measures import (
-    Z95,
-    ClassPredictions,
-    Intervals,
-    NumberPredictions,
-    join_predictions,
-    mean_and_error,
-    model_intervals,
-    positive_class,
-    predict_classes,
-    predict_numbers,
-    predict_rows,
-    row_losses,
-)
+from lssvm.report import measures
+from lssvm.report.measures import Predictions
 from lssvm.tuning.search import Search
 
 FOLDS = 5
@@ -66,9 +53,9 @@ class Subject:
 
     Attributes
     ----------
-    estimator : Predictor
+    estimator : Estimator
         As given: a model of lssvm, or a pipeline that ends in one.
-    model : Predictor
+    model : Estimator
         The model itself.
     train : SampledRows
     test : SampledRows or None
@@ -82,11 +69,11 @@ class Subject:
         What `lssvm.report.write_report` returns; sections add to it.
     """
 
-    estimator: Predictor
-    model: Predictor
+    estimator: Estimator
+    model: Estimator
     train: SampledRows
     test: SampledRows | None
-    predictions: ClassPredictions | NumberPredictions
+    predictions: Predictions
     checked: SampledRows
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -97,14 +84,14 @@ class Subject:
         return classifies(self.model)
 
     @property
-    def classes(self) -> ClassPredictions:
+    def classes(self) -> measures.ClassPredictions:
         """The predictions of a classifier."""
-        return cast(ClassPredictions, self.predictions)
+        return cast(measures.ClassPredictions, self.predictions)
 
     @property
-    def numbers(self) -> NumberPredictions:
+    def numbers(self) -> measures.NumberPredictions:
         """The predictions of a regressor."""
-        return cast(NumberPredictions, self.predictions)
+        return cast(measures.NumberPredictions, self.predictions)
 
     @property
     def has_features(self) -> bool:
@@ -186,11 +173,11 @@ def tuned_copy(estimator: Estimator, n: int, *, calibrate: bool = True) -> Any:
         search = params.get("search")
         separate = isinstance(search, Search) and search.per_output
         changes["gamma"] = float(np.median(gamma)) if separate else gamma
-    kept = basis(model)
-    if "n_prototypes" in params and kept is not None:
+    basis_rows = basis(model)
+    if "n_prototypes" in params and basis_rows is not None:
         changes["n_prototypes"] = min(copy_size(model) or n, n)
         if params.get("reduction") is not None:
-            changes |= {"n_prototypes": "auto", "selection": kept[1]}
+            changes |= {"n_prototypes": "auto", "selection": basis_rows[1]}
         elif not isinstance(params["selection"], str):
             changes["selection"] = "random"
     changes["reduction"] = None
@@ -223,14 +210,12 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
         return copy.fit(rows.features(estimator), rows.y, **options)
 
 
-def out_of_fold(
-    estimator: Predictor, rows: SampledRows
-) -> tuple[ClassPredictions | NumberPredictions, SampledRows]:
+def out_of_fold(estimator: Estimator, rows: SampledRows) -> tuple[Predictions, SampledRows]:
     """Predict each of some rows by a copy that was fitted without it.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
     rows : SampledRows
         Training rows; at most 3,000 of them are used.
 
@@ -257,35 +242,36 @@ def out_of_fold(
     >>> bool(np.abs(predictions.Y - predictions.predicted).max() < 0.1)
     True
     """
-    some = rows.some(FOLD_ROWS)
-    classes = np.asarray(estimator.classes_) if classifies(estimator) else None  # type: ignore[attr-defined]
-    labels = None if classes is None else class_positions(some.y, classes, len(some))
-    folds = assign_folds(some.codes(), min(FOLDS, len(some)), labels=labels, seed=0)
+    sample = rows.subsample(FOLD_ROWS)
+    classes = np.asarray(estimator.classes_) if classifies(estimator) else None
+    labels = None if classes is None else class_positions(sample.y, classes, len(sample))
+    folds = assign_folds(sample.codes(), min(FOLDS, len(sample)), labels=labels, seed=0)
     predictions: list[Any] = []
     tested = []
     for test in folds.test:
-        train = np.setdiff1d(np.arange(len(some)), test)
+        train = np.setdiff1d(np.arange(len(sample)), test)
         if len(test) == 0 or len(train) < 2:
             continue
         if labels is not None and len(np.unique(labels[train])) < 2:
             continue
-        copy = fit_copy(estimator, some.take(train))
-        left = some.take(test)
-        X, weight = left.features(estimator), None if some.weight is None else left.block.weight
+        copy = fit_copy(estimator, sample.take(train))
+        fold = sample.take(test)
+        X = fold.features(estimator)
+        weight = None if sample.weight is None else fold.block.weight
         if classes is not None:
-            predictions.append(predict_classes(copy, X, left.y, classes, weight))
+            predictions.append(measures.predict_classes(copy, X, fold.y, classes, weight))
         else:
-            predictions.append(predict_numbers(copy, X, left.y, weight, rows.target))
+            predictions.append(measures.predict_numbers(copy, X, fold.y, weight, rows.target))
         tested.append(test)
     if not predictions:
         raise InvalidInputError(
             "The rows cannot be cross-validated: without the rows that are equal, too few are left "
             "to fit a copy of the model. Give rows to test on."
         )
-    return join_predictions(predictions), some.take(np.concatenate(tested))
+    return measures.join_predictions(predictions), sample.take(np.concatenate(tested))
 
 
-def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = None) -> Subject:
+def read_subject(estimator: Estimator, train: Any, test: Any, pos_label: Any = None) -> Subject:
     """Return an estimator with its rows and predictions: of test rows, or out of fold."""
     model = fitted_model(estimator)
     if not is_table(model):
@@ -293,7 +279,7 @@ def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = N
     rows = SampledRows.read(estimator, train)
     if test is not None:
         checked = SampledRows.read(estimator, test)
-        predictions = _positive(predict_rows(estimator, checked), rows, pos_label)
+        predictions = _positive(measures.predict_rows(estimator, checked), rows.y, pos_label)
         return Subject(estimator, model, rows, checked, predictions, checked)
     if is_precomputed(model):
         raise InvalidInputError(
@@ -301,16 +287,15 @@ def read_subject(estimator: Predictor, train: Any, test: Any, pos_label: Any = N
             "test rows with the training rows, because it cannot be fitted to other rows."
         )
     predictions, checked = out_of_fold(estimator, rows)
-    predictions = _positive(predictions, rows, pos_label)
+    predictions = _positive(predictions, rows.y, pos_label)
     return Subject(estimator, model, rows, None, predictions, checked)
 
 
-def _positive(
-    predictions: ClassPredictions | NumberPredictions, rows: SampledRows, pos_label: Any
-) -> ClassPredictions | NumberPredictions:
+def _positive(predictions: Predictions, y: Any, pos_label: Any) -> Predictions:
     """Return predictions with their positive class."""
-    if isinstance(predictions, ClassPredictions):
-        return replace(predictions, positive=positive_class(predictions.classes, rows.y, pos_label))
+    if isinstance(predictions, measures.ClassPredictions):
+        positive = measures.positive_class(predictions.classes, y, pos_label)
+        return replace(predictions, positive=positive)
     if pos_label is not None:
         raise InvalidInputError(
             f"pos_label={pos_label!r} is for classes, but numbers are predicted."
@@ -318,16 +303,16 @@ def _positive(
     return predictions
 
 
-def held_out_intervals(estimator: Predictor, rows: SampledRows) -> list[Intervals]:
+def held_out_intervals(estimator: Estimator, rows: SampledRows) -> list[measures.Intervals]:
     """Return the intervals of a fifth of some rows by a copy that was fitted to the others."""
-    if not isinstance(fitted_model(estimator), WithIntervals) or len(rows) < 20:
+    if not has_method(fitted_model(estimator), "predict_interval") or len(rows) < 20:
         return []
-    some = rows.some(FOLD_ROWS)
-    order, cut = np.random.default_rng(0).permutation(len(some)), len(some) // 5
-    copy = fit_copy(estimator, some.take(np.sort(order[cut:])))
-    left = some.take(np.sort(order[:cut]))
-    X = behind_steps(copy, left.features(estimator))
-    return model_intervals(fitted_model(copy), X, left)
+    sample = rows.subsample(FOLD_ROWS)
+    order, cut = np.random.default_rng(0).permutation(len(sample)), len(sample) // 5
+    copy = fit_copy(estimator, sample.take(np.sort(order[cut:])))
+    held_out = sample.take(np.sort(order[:cut]))
+    X = transformed(copy, held_out.features(estimator))
+    return measures.model_intervals(fitted_model(copy), X, held_out)
 
 
 SMALL = 0.1  # part of the loss that a gain has to be below to be none
@@ -366,7 +351,7 @@ class LearningCurve:
     n_test: int
     held_out: bool
     ends_in_model: bool = False
-    factor: float = Z95
+    factor: float = measures.Z95
 
     @property
     def ends(self) -> tuple[FloatArray, FloatArray]:
@@ -403,13 +388,13 @@ class LearningCurve:
 
 
 def learning_curve(
-    estimator: Predictor, train: SampledRows, test: SampledRows | None
+    estimator: Estimator, train: SampledRows, test: SampledRows | None
 ) -> LearningCurve | None:
     """Fit copies to ever larger parts of the training rows.
 
     Parameters
     ----------
-    estimator : Predictor
+    estimator : Estimator
     train : SampledRows
     test : SampledRows or None
         None: a fifth of the training rows is held out, or 1,000 rows where that is less.
@@ -433,29 +418,29 @@ def learning_curve(
         n_test = min(len(train) // 5, CURVE_TEST)
         checked, order = train.take(np.sort(order[:n_test])), order[n_test:]
     else:
-        checked = test.some(CURVE_TEST)
+        checked = test.subsample(CURVE_TEST)
     whole = test is not None and not is_table(model)
     most = TABLE_ROWS if is_table(model) else CURVE_ROWS // (1 if test is None else 2)
     top = min(len(order) // (2 if whole else 1), most)
     sizes = np.geomspace(min(max(top // 32, SMALLEST), top), top, SIZES - whole)
     losses, counts = [], []
     for size in np.unique(sizes.round().astype(np.intp)):
-        some = train.take(np.sort(order[:size]))
-        if size < SMALLEST or (classifies(estimator) and len(np.unique(some.y)) < 2):
+        subset = train.take(np.sort(order[:size]))
+        if size < SMALLEST or (classifies(estimator) and len(np.unique(subset.y)) < 2):
             continue
-        copy = fit_copy(estimator, some, calibrate=False)
-        losses.append(row_losses(copy, checked.features(estimator), checked.y))
+        copy = fit_copy(estimator, subset, calibrate=False)
+        losses.append(measures.row_losses(copy, checked.features(estimator), checked.y))
         counts.append(int(size))
     if whole:
-        losses.append(row_losses(estimator, checked.given(estimator), checked.y))
+        losses.append(measures.row_losses(estimator, checked.inputs(estimator), checked.y))
         counts.append(train.n_rows)
     if len(counts) < SIZES - 1 or len(checked) < SMALLEST:
         return None
-    mean, spread = np.array([mean_and_error(loss, checked.weight) for loss in losses]).T
+    mean, spread = np.array([measures.mean_and_error(loss, checked.weight) for loss in losses]).T
     last = float(mean[-1])
     if not classifies(estimator):
         mean = np.sqrt(mean)
         spread = np.divide(spread, 2.0 * mean, out=np.zeros_like(spread), where=mean > 0)
-    gain, error = mean_and_error(losses[-3] - losses[-1], checked.weight)
+    gain, error = measures.mean_and_error(losses[-3] - losses[-1], checked.weight)
     ends, held = (gain - 2.0 * error, gain + 2.0 * error), test is None
     return LearningCurve(np.array(counts), mean, spread, ends, last, len(checked), held, whole)

@@ -9,7 +9,9 @@ import platform
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from itertools import dropwhile
+from operator import not_
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -36,6 +38,24 @@ MEANINGS = {
     "n_prototypes": "prototypes before a reduction",
     "solver": "how the system was solved",
 }
+
+
+class Run(NamedTuple):
+    """What a report is about besides the model: data as they were passed, and facts of the run."""
+
+    train: Any
+    test: Any = None
+    title: str | None = None
+    seconds: Mapping[str, float] = {}
+    settings: Mapping[str, Any] = {}
+
+    @property
+    def command(self) -> str | None:
+        """The command that was run, if one was."""
+        command = self.settings.get("command")
+        if command is None:
+            return None
+        return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
 
 
 def schema_digest(estimator: Estimator, rows: SampledRows, classes: Any = None) -> str:
@@ -75,15 +95,13 @@ def versions() -> dict[str, str]:
     }
 
 
-def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> html.Section:
+def reproduce(subject: Subject, run: Run) -> html.Section:
     """Return the section of settings, versions, columns and commands.
 
     Parameters
     ----------
     subject : Subject
-    data, test : Scan or (X, y)
-        The training rows, and those that were tested (or None), as given.
-    settings : mapping
+    run : Run
         See `lssvm.report.write_report`.
     """
     model = subject.model
@@ -91,37 +109,43 @@ def reproduce(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any
     digest = schema_digest(subject.estimator, subject.train, classes)
     params = dict(sorted(model.get_params(deep=False).items()))
     defaults = type(model)().get_params(deep=False)
-    given = {k: v for k, v in params.items() if _differs(v, defaults[k])}
-    shown = {k: _text(v) for k, v in settings.items() if k not in SPECIAL}
-    code = python_lines(subject, data, test, settings)
+    changed = {k: v for k, v in params.items() if _differs(v, defaults[k])}
+    shown = {k: _text(v) for k, v in run.settings.items() if k not in SPECIAL}
+    code = python_lines(subject, run)
+    command = command_line(subject, run, changed)
     subject.facts |= {
         "versions": versions(),
         "schema_sha256": digest,
         "settings": shown,
-        "parameters_given": {k: _text(v) for k, v in given.items()},
+        "parameters_given": {k: _text(v) for k, v in changed.items()},
         "python": code,
     }
-    body: list[Any] = [html.tag("h3", "In Python"), code_block(code)]
-    command = command_line(subject, data, given, settings.get("command"))
     if command is not None:
-        body += [html.tag("h3", "On the command line"), code_block(command)]
         subject.facts["command"] = command
-    body += [html.tag("h3", "Chosen parameters"), _chosen(subject)]
+    body = [*commands(code, command), html.tag("h3", "Chosen parameters"), _chosen(subject)]
     if shown:
         body.append(listed("Settings of this run.", "Setting", shown))
     every = {name: _text(value) for name, value in params.items()}
     title = f"All parameters of {type(model).__name__}."
-    body.append(html.more("All parameters", listed(title, "Parameter", every)))
+    body.append(html.details("All parameters", listed(title, "Parameter", every)))
     used = versions() | {"SHA-256 of the schema": digest}
-    body.append(html.more("Versions", listed("Versions.", "Package", used)))
+    body.append(html.details("Versions", listed("Versions.", "Package", used)))
     return html.Section("reproduce", "Reproduce", "Reproduce", None, body)
 
 
+def commands(code: str, command: str | None) -> list[html.Markup]:
+    """Return how a model is fitted again, in Python and on the command line."""
+    body = [html.tag("h3", "In Python"), code_block(code)]
+    if command is not None:
+        body += [html.tag("h3", "On the command line"), code_block(command)]
+    return body
+
+
 def time_spent(
-    facts: dict[str, Any], seconds: Mapping[str, float] | None, search: TuningResult | None
+    facts: dict[str, Any], seconds: Mapping[str, float], search: TuningResult | None
 ) -> html.Section | None:
     """Return the section of the time, and note it; None where it was not measured."""
-    stages = {str(name): float(value) for name, value in (seconds or {}).items()}
+    stages = {str(name): float(value) for name, value in seconds.items()}
     if not stages and search is not None and search.seconds > 0:
         stages = {"search for C and gamma": search.seconds}
     if not stages:
@@ -133,10 +157,10 @@ def time_spent(
     return html.Section("time", "Time spent", "Time", None, body)
 
 
-def listed(caption: str, what: str, values: Mapping[str, str]) -> html.Markup:
+def listed(caption: str, heading: str, values: Mapping[str, str]) -> html.Markup:
     """Return a table of names and values."""
     rows = [[name, html.tag("code", value)] for name, value in values.items()]
-    return html.table(caption, [what, "Value"], rows, class_=None)
+    return html.table(caption, [heading, "Value"], rows, class_=None)
 
 
 def code_block(text: str) -> html.Markup:
@@ -158,26 +182,25 @@ def _text(value: Any) -> str:
     return clean(" ".join(text.split()))[:400]
 
 
-def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, Any]) -> str:
+def python_lines(subject: Subject, run: Run) -> str:
     """Return the lines that fit the model again and write its report.
 
     Where ``settings`` has lines of "python" that read the rows, they are completed; rows in memory
     are called X and y.
     """
-    made, imports = constructor(subject.estimator)
-    lines: list[str] = []
+    call, imports = constructor(subject.estimator)
+    data, test, settings = run.train, run.test, run.settings
+    rows = "train=train" + (", test=test" if test is not None else "")
     if "python" in settings:
-        lines = str(settings["python"]).replace("{model}", made).splitlines()
-        rows = "train=train" + (", test=test" if test is not None else "")
+        lines = str(settings["python"]).replace("{model}", call).splitlines()
     elif isinstance(data, Scan):
         imports.add("from lssvm import scan")
         scans = _scan_lines(subject, data, test)
         if "CsvOptions(" in "".join(scans):
             imports.add("from lssvm.data import CsvOptions")
-        lines = [*scans, f"model = {made}.fit(train)"]
-        rows = "train=train" + (", test=test" if test is not None else "")
+        lines = [*scans, f"model = {call}.fit(train)"]
     else:
-        lines = [f"model = {made}.fit(X, y)"]
+        lines = [f"model = {call}.fit(X, y)"]
         rows = "train=(X, y)" + (", test=(X_test, y_test)" if test is not None else "")
     label = subject.facts.get("pos_label")
     rows += f", pos_label={label!r}" if label is not None else ""
@@ -185,20 +208,18 @@ def python_lines(subject: Subject, data: Any, test: Any, settings: Mapping[str, 
     imports.add("from lssvm.report import write_report")
     first = [line for line in lines if line.startswith("from ")]
     rest = [line for line in lines if line not in first]
-    while rest and not rest[0]:
-        rest = rest[1:]
-    return clean("\n".join([*sorted({*imports, *first}), "", *rest]))
+    return clean("\n".join([*sorted({*imports, *first}), "", *dropwhile(not_, rest)]))
 
 
 def constructor(estimator: Estimator) -> tuple[str, set[str]]:
     """Return the expression that makes an estimator, not fitted, and what it needs imported."""
     if isinstance(estimator, Pipeline):
-        made, imports = [], {"from sklearn.pipeline import Pipeline"}
+        steps, imports = [], {"from sklearn.pipeline import Pipeline"}
         for name, step in estimator.steps:
             inner, more = constructor(step)
-            made.append(f"    ({name!r}, {inner}),\n")
+            steps.append(f"    ({name!r}, {inner}),\n")
             imports |= more
-        return f"Pipeline([\n{''.join(made)}])", imports
+        return f"Pipeline([\n{''.join(steps)}])", imports
     kind = type(estimator)
     imports = {_import_of(kind)}
     defaults = inspect.signature(kind).parameters
@@ -208,9 +229,9 @@ def constructor(estimator: Estimator) -> tuple[str, set[str]]:
             arguments.append(f"{key}={_text(value)}")
             if type(value).__module__.startswith("lssvm."):
                 imports.add(_import_of(type(value)))
-    made_in_line = f"{kind.__name__}({', '.join(arguments)})"
-    if len(made_in_line) <= WIDTH:
-        return made_in_line, imports
+    call = f"{kind.__name__}({', '.join(arguments)})"
+    if len(call) <= WIDTH:
+        return call, imports
     return f"{kind.__name__}(\n" + "".join(f"    {each},\n" for each in arguments) + ")", imports
 
 
@@ -240,38 +261,38 @@ def _scan_call(rows: SampledRows, data: Scan, table: str = "table") -> str:
         return repr(values[0] if len(values) == 1 else list(values))
 
     files, target = rows.files, rows.target
-    words = [one_or_list(files) if files else table]
+    text = [one_or_list(files) if files else table]
     if target:
-        words.append(f"target={one_or_list(target)}")
+        text.append(f"target={one_or_list(target)}")
     reader = vars(innermost_reader(data))
     for key in ("columns", "weight", "csv"):
         value = reader.get(key)
         if files and value is not None and value != CsvOptions():
-            words.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
+            text.append(f"{key}={list(value) if isinstance(value, tuple) else value!r}")
     for key, default in (("missing", "fill"), ("prepare", True)):
         if (value := vars(data)[key]) != default:
-            words.append(f"{key}={value!r}")
-    return f"scan({', '.join(words)})"
+            text.append(f"{key}={value!r}")
+    return f"scan({', '.join(text)})"
 
 
-def command_line(subject: Subject, data: Any, given: dict[str, Any], command: Any) -> str | None:
+def command_line(subject: Subject, run: Run, changed: dict[str, Any]) -> str | None:
     """Return the command that fits the model again; None where no plain one does."""
-    if command is not None:
-        return clean(command if isinstance(command, str) else shlex.join(map(str, command)))
-    reader = vars(data.reader) if isinstance(data, Scan) else {}
+    if (command := run.command) is not None:
+        return command
+    reader = vars(run.train.reader) if isinstance(run.train, Scan) else {}
     extra = [reader.get(key) for key in ("columns", "weight", "held_out")]
-    if set(given) - {"random_state"} or any(value is not None for value in extra):
+    if set(changed) - {"random_state"} or any(value is not None for value in extra):
         return None
     files, target = subject.train.files, subject.train.target
     plain = preparation_of(subject.estimator) is None or is_table(subject.model)
     if plain or len(files) != 1 or len(target) != 1:
         return None
-    words = ["lssvm", "train", files[0], "--target", target[0]]
-    words += "-o model.lssvm --test 0 --report report.html".split()
+    text = ["lssvm", "train", files[0], "--target", target[0]]
+    text += "-o model.lssvm --test 0 --report report.html".split()
     seed = subject.model.get_params(deep=False).get("random_state")
     if isinstance(seed, (int, np.integer)):
-        words += ["--seed", str(int(seed))]
-    return clean(shlex.join(words))
+        text += ["--seed", str(int(seed))]
+    return clean(shlex.join(text))
 
 
 def _chosen(subject: Subject) -> html.Markup:
@@ -282,7 +303,7 @@ def _chosen(subject: Subject) -> html.Markup:
             text = f"{number(np.min(value))} to {number(np.max(value))} ({np.size(value)} values)"
         rows.append([f"{name}_", html.tag("code", text), MEANINGS[name]])
     if is_table(subject.model):
-        return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")  # type: ignore[attr-defined]
+        return html.tag("pre", html.tag("code", subject.model.summary_), tabindex="0")
     kernel = _text(subject.model.get_params(deep=False).get("kernel"))
     rows.append(["kernel", html.tag("code", kernel), "similarity of rows"])
     title = f"What {type(subject.model).__name__} ended with."

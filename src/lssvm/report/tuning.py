@@ -9,12 +9,12 @@ import numpy as np
 
 from lssvm._core.arrays import IntArray
 from lssvm.plots import PrototypesDisplay, SparsityDisplay, TuningSurfaceDisplay
-from lssvm.plots.base import Estimator, class_positions, fitted_attributes
+from lssvm.plots.base import class_positions, fitted_attributes
 from lssvm.plots.charts import Band, Chart, Line, Points, Star
 from lssvm.plots.plane import project
 from lssvm.plots.rows import (
     basis,
-    inner_names,
+    feature_names_of,
     is_table,
     parameters_of,
     preparation_of,
@@ -22,7 +22,7 @@ from lssvm.plots.rows import (
     support_size,
     table_record,
 )
-from lssvm.plots.tuning import KEYS, as_shown
+from lssvm.plots.tuning import KEYS, losses_or_scores
 from lssvm.report import html
 from lssvm.report.measures import as_columns
 from lssvm.report.refits import LearningCurve, Subject, learning_curve
@@ -44,16 +44,16 @@ def tuning(subject: Subject) -> html.Section | None:
     if search is not None and search.interrupted:
         subject.notes.append("Tuning was interrupted; the best parameters so far were used.")
     if isinstance(results, list):
-        words = f"Each of the {len(results)} binary problems was tuned separately, with its own C "
-        words += "and gamma."
-        return html.Section("tuning", "How it was tuned", "Tuning", words)
+        text = f"Each of the {len(results)} binary problems was tuned separately, with its own C "
+        text += "and gamma."
+        return html.Section("tuning", "How it was tuned", "Tuning", text)
     if set(KEYS) <= set(results):
         _note_edges(subject, TuningSurfaceDisplay(results))
     body = [search_figure(results), _sizes(subject)]
-    return html.Section("tuning", "How it was tuned", "Tuning", _words(subject), body)
+    return html.Section("tuning", "How it was tuned", "Tuning", _search_summary(subject), body)
 
 
-def tuning_result(model: Estimator) -> TuningResult | None:
+def tuning_result(model: object) -> TuningResult | None:
     """Return the record of a search; None where nothing was searched, or each problem by itself."""
     result = fitted_attributes(model).get("tuning_result_")
     return result if isinstance(result, TuningResult) else None
@@ -65,18 +65,17 @@ def search_figure(results: dict[str, Any]) -> html.Markup | None:
         C, scores = (np.asarray(results.get(key, ())) for key in ("param_C", "mean_test_score"))
         if len(C) < 2:
             return None
-        (values, what), best = as_shown(scores), int(np.argmax(scores))
+        (values, kind), best = losses_or_scores(scores), int(np.argmax(scores))
         order = np.argsort(C)
         marks = [Line(C[order], values[order]), Star(C[best], values[best], "chosen", "text")]
-        title = f"Leave-one-out {what} against C"
-        chart = Chart(title, "C", what, marks, x_log=True)
-        return html.figure(
-            chart, f"{title}. Chosen: C = {number(C[best])}.", height=270, alone=True
-        )
+        title = f"Leave-one-out {kind} against C"
+        chart = Chart(title, "C", kind, marks, x_log=True)
+        caption = f"{title}. Chosen: C = {number(C[best])}."
+        return html.figure(chart, caption, height=270, alone=True)
     display = TuningSurfaceDisplay(results)
     if not display.tuned:
         return None
-    chart, (values, _), best = display.chart(), as_shown(display.scores), display.best_index
+    chart, (values, _), best = display.chart(), losses_or_scores(display.scores), display.best_index
     chosen = [f"{name} = {number(vars(display)[name][best])}" for name in display.tuned]
     ends = f"from {number(values.min())} to {number(values.max())}"
     caption = f"{chart.title}, {ends}. Chosen: {', '.join(chosen)}."
@@ -95,29 +94,29 @@ def _note_edges(subject: Subject, display: TuningSurfaceDisplay) -> None:
             )
 
 
-def _words(subject: Subject) -> str:
+def _search_summary(subject: Subject) -> str:
     settings, search = subject.model.get_params(deep=False), tuning_result(subject.model)
     fitted = fitted_attributes(subject.model)
     tried = fitted.get("n_evaluations_", len(fitted["cv_results_"]["mean_test_score"]))
-    words = (
+    text = (
         "C sets how closely the model follows the training rows, gamma how far one row reaches. "
         f"{tried:,} settings were tried"
     )
     if search is not None and search.seconds > 0:
-        words += f" in {duration(search.seconds)}"
+        text += f" in {duration(search.seconds)}"
     cv = settings.get("cv")
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        words += f", each by {cv}-fold cross-validation on the training rows alone"
-    words, score = f"{words}. ", float(fitted.get("best_score_", np.nan))
+        text += f", each by {cv}-fold cross-validation on the training rows alone"
+    text, score = f"{text}. ", float(fitted.get("best_score_", np.nan))
     if settings.get("scoring") is not None or not np.isfinite(score):
-        return words
+        return text
     if subject.classification:
         right = 1.0 + score if score <= 0.0 else score
-        return f"{words}The chosen one is right for {percent(right)} of the held-out rows."
-    loss, what = -score, "loss"
+        return f"{text}The chosen one is right for {percent(right)} of the held-out rows."
+    loss, name = -score, "loss"
     if settings.get("loss", "squared") == "squared" and loss >= 0:
-        loss, what = float(np.sqrt(loss)), "root mean squared error"
-    return f"{words}The {what} of the chosen one on held-out rows is {number(loss)}."
+        loss, name = float(np.sqrt(loss)), "root mean squared error"
+    return f"{text}The {name} of the chosen one on held-out rows is {number(loss)}."
 
 
 def _sizes(subject: Subject) -> html.Markup | None:
@@ -125,22 +124,20 @@ def _sizes(subject: Subject) -> html.Markup | None:
     results = fitted_attributes(subject.model).get("size_results_")
     if not results:
         return None
-    values, what = as_shown(np.asarray(results["mean_test_score"]))
+    values, kind = losses_or_scores(np.asarray(results["mean_test_score"]))
     lines = zip(results["n_prototypes"], values, results["std_test_score"], strict=True)
     rows = [[f"{m:,}", number(v), number(d)] for m, v, d in lines]
-    head = ["Prototypes", f"Cross-validated {what}", "Deviation over folds"]
+    head = ["Prototypes", f"Cross-validated {kind}", "Deviation over folds"]
     chosen = parameters_of(subject.model)["n_prototypes"]
     return html.table(f"How many prototypes? {chosen:,} were chosen.", head, rows)
 
 
 def configurations(subject: Subject) -> html.Section | None:
     """Return the section of the configurations of a model for tables; None for other models."""
-    record, tried = (
-        table_record(subject.model),
-        fitted_attributes(subject.model).get("configurations_"),
-    )
-    if tried is None or record is None:
+    record = table_record(subject.model)
+    if record is None:
         return None
+    tried = fitted_attributes(subject.model)["configurations_"]
     keys = ("kernel", "scaling", "rounds", "error", "weight", "seconds", "stage", "warped")
     lines = sorted(zip(*(tried[key] for key in keys), strict=True), key=lambda line: -line[4])
     subject.facts["configurations"] = {key: list(tried[key]) for key in keys}
@@ -153,7 +150,7 @@ def configurations(subject: Subject) -> html.Section | None:
         name = f"{kernel} on {scaling}" + (", prototypes" if stage == "prototypes" else "")
         rows.append([name, share, known, metric, duration(seconds)])
     used, largest = len(record.local_members), fitted_attributes(subject.model)["leaf_size_"]
-    words = (
+    text = (
         f"{record.n_tried:,} configurations (a kernel on one kind of inputs) were tried, and "
         f"{used:,} {'is' if used == 1 else 'are'} in the stack, by their weights. The leaves of "
         f"the model hold at most {largest:,} rows each. "
@@ -164,7 +161,7 @@ def configurations(subject: Subject) -> html.Section | None:
     caption = "Configurations, with the explained variance of held-out rows."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
     body = [html.table(caption, head, rows)]
-    return html.Section("configurations", "What was tried", "Configurations", words, body)
+    return html.Section("configurations", "What was tried", "Configurations", text, body)
 
 
 def learning(subject: Subject) -> html.Section | None:
@@ -174,7 +171,7 @@ def learning(subject: Subject) -> html.Section | None:
         curve = learning_curve(subject.estimator, subject.train, subject.test)
     if curve is None:
         return None
-    what = "share of wrong rows" if subject.classification else "error (deviations of the target)"
+    metric = "share of wrong rows" if subject.classification else "error (deviations of the target)"
     how = "with the same parameters"
     if is_table(subject.model):
         how = "each with only the configuration of largest weight"
@@ -188,24 +185,21 @@ def learning(subject: Subject) -> html.Section | None:
         "error": curve.error.tolist(),
         "std_error": curve.spread.tolist(),
     }
-    body = [learning_figure(curve, "training rows", what, caption)]
+    body = [learning_figure(curve, "training rows", metric, caption)]
     return html.Section("learning", "Would more rows help?", "Learning", curve.verdict(), body)
 
 
-def learning_figure(curve: LearningCurve, across: str, what: str, caption: str) -> html.Markup:
+def learning_figure(curve: LearningCurve, across: str, measure: str, caption: str) -> html.Markup:
     """Return a learning curve with its band; sizes whose names would overlap have no tick."""
     sizes, ticks = curve.sizes, list[tuple[float, str]]()
     span = float(np.log(sizes[-1] / sizes[0]))
     for size in sizes[::-1]:
         if not ticks or np.log(ticks[-1][0] / size) > 0.13 * span:
             ticks.append((float(size), f"{size:,}"))
-    marks = [
-        Band(sizes, curve.ends),
-        Line(sizes, curve.error),
-        Points(sizes, curve.error, size=6.0),
-    ]
-    title = f"{what} against {across}"
-    chart = Chart(title, across, what, marks, x_log=True, x_ticks=ticks)
+    points = Points(sizes, curve.error, size=6.0)
+    marks = [Band(sizes, curve.ends), Line(sizes, curve.error), points]
+    title = f"{measure} against {across}"
+    chart = Chart(title, across, measure, marks, x_log=True, x_ticks=ticks)
     return html.figure(chart, caption, height=270, alone=True)
 
 
@@ -216,17 +210,17 @@ PARTS = 5  # steps of colour for a target
 
 def prototypes(subject: Subject) -> html.Section | None:
     """Return the section of the prototypes; None where all rows are, or none."""
-    kept = basis(subject.model)
-    if kept is None or not subject.has_features or kept[1].shape[1] < 2:
+    basis_rows = basis(subject.model)
+    if basis_rows is None or not subject.has_features or basis_rows[1].shape[1] < 2:
         return None
-    what, Z, support = kept
-    if len(Z) >= 0.9 * subject.train.n_rows and what == "support vectors":
+    title, Z, support = basis_rows
+    if len(Z) >= 0.9 * subject.train.n_rows and title == "support vectors":
         return None  # every row is a support vector: there is nothing to see
-    rows = subject.train.some(ROWS)
-    X = rows.inner(subject.estimator)
+    rows = subject.train.subsample(ROWS)
+    X = rows.model_features(subject.estimator)
     if X.shape[1] != Z.shape[1]:
         return None
-    names = inner_names(subject.estimator, X.shape[1])
+    names = feature_names_of(subject.estimator, X.shape[1])
     if preparation_of(subject.estimator) is not None:
         names = tuple(f"{name} (scaled)" for name in names)
     points, places, axes = project(X, Z, names)
@@ -245,14 +239,14 @@ def prototypes(subject: Subject) -> html.Section | None:
         ordered=not subject.classification,
     )
     small = "" if rows.complete else f" ({len(rows):,} of them are drawn)"
-    words = (
-        f"The model compares new rows with {len(Z):,} {what} taken from the "
+    text = (
+        f"The model compares new rows with {len(Z):,} {title} taken from the "
         f"{subject.train.n_rows:,} training rows{small}."
     )
     plane = ", projected to the plane in which the rows vary most" if len(names) > 2 else ""
-    caption = f"Training rows (pale) and {what} (ringed){plane}."
+    caption = f"Training rows (pale) and {title} (ringed){plane}."
     body = [html.figure(display.chart(), caption, height=340, alone=True)]
-    return html.Section("prototypes", f"Where the {what} lie", what.capitalize(), words, body)
+    return html.Section("prototypes", f"Where the {title} lie", title.capitalize(), text, body)
 
 
 def _groups(subject: Subject, target: Any) -> tuple[IntArray, Any]:
@@ -267,8 +261,8 @@ def _groups(subject: Subject, target: Any) -> tuple[IntArray, Any]:
         return np.zeros(len(y), dtype=np.intp), ["rows"]
     names = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
     names[0] = f"{short(subject.numbers.names[0], 24)}: {names[0]}"
-    which = np.searchsorted(edges, y, side="right") - 1
-    return np.clip(which, 0, len(edges) - 2).astype(np.intp), names
+    group = np.searchsorted(edges, y, side="right") - 1
+    return np.clip(group, 0, len(edges) - 2).astype(np.intp), names
 
 
 def _prototype_groups(subject: Subject, support: IntArray) -> IntArray:
@@ -285,11 +279,9 @@ STEPS = 14
 
 def sizes(subject: Subject) -> html.Section | None:
     """Return the section of the size; None where errors of smaller models are not known."""
-    if fitted_attributes(subject.model).get("paths_"):
-        made = _greedy(subject)
-    else:
-        made = _reduced(subject)
-    return None if made is None else html.Section("size", "How small it can get", "Size", *made)
+    greedy = fitted_attributes(subject.model).get("paths_")
+    parts = _greedy(subject) if greedy else _reduced(subject)
+    return None if parts is None else html.Section("size", "How small it can get", "Size", *parts)
 
 
 def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
@@ -303,7 +295,7 @@ def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
         "std_error": path.std_error.tolist(),
         "chosen": chosen,
     }
-    words = [
+    text = [
         f"The model is a sum over {n:,} support vectors. Fewer make it smaller and faster. "
         f"{chosen:,} of {largest:,} are enough: the smallest number whose cross-validated error is "
         "within one standard error of the best",
@@ -311,11 +303,11 @@ def _reduced(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     ]
     if n > chosen:
         code = html.tag("code", 'reduction="spfs"')
-        words[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
-        words.append(" to get that model.")
+        text[1:] = [f" ({percent(chosen / largest)} of the size). Fit with ", code]
+        text.append(" to get that model.")
     chart = SparsityDisplay(path, name="").chart()
     caption = f"{chart.title}; the dashed line is the best plus one standard error."
-    return words, [html.figure(chart, caption, alone=True)]
+    return text, [html.figure(chart, caption, alone=True)]
 
 
 def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
@@ -325,23 +317,23 @@ def _greedy(subject: Subject) -> tuple[Any, list[html.Markup]] | None:
     steps = np.unique(np.geomspace(1, max(longest, 1), STEPS).round().astype(int))
     if subject.test is None or len(steps) < 3 or model is not subject.estimator:
         return None
-    some = subject.test.some(MEASURED)
-    given, error = some.given(model), []
+    sample = subject.test.subsample(MEASURED)
+    inputs, error = sample.inputs(model), []
     for size in steps:
-        predicted = np.asarray(model.truncate(int(size)).predict(given))  # type: ignore[attr-defined]
+        predicted = np.asarray(model.truncate(int(size)).predict(inputs))
         if subject.classification:
-            error.append(float(np.mean(predicted != some.y)))
+            error.append(float(np.mean(predicted != sample.y)))
         else:
-            off = predicted.reshape(len(some), -1) - as_columns(some.y)
-            error.append(float(np.sqrt(np.mean(off**2))))
-    what = "share of wrong rows" if subject.classification else "root mean squared error"
+            residual = predicted.reshape(len(sample), -1) - as_columns(sample.y)
+            error.append(float(np.sqrt(np.mean(residual**2))))
+    measure = "share of wrong rows" if subject.classification else "root mean squared error"
     across = "basis functions per problem"
     marks = [Line(steps, error), Points(steps, error, size=5.0)]
-    chart = Chart(f"{what} against {across}", across, what, marks, x_log=True)
+    chart = Chart(f"{measure} against {across}", across, measure, marks, x_log=True)
     subject.facts["sparsity"] = {"sizes": steps.tolist(), "error": error}
-    words = (
+    text = (
         f"The model was built one basis function at a time and stopped at {longest:,}; truncate(n) "
         "gives the smaller ones."
     )
-    caption = f"{what.capitalize()} on {len(some):,} test rows against the size of the model."
-    return words, [html.figure(chart, caption, alone=True)]
+    caption = f"{measure.capitalize()} on {len(sample):,} test rows against the size of the model."
+    return text, [html.figure(chart, caption, alone=True)]
