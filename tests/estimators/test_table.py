@@ -606,3 +606,41 @@ def test_intervals_are_calibrated_within_the_time_limit(monkeypatch):
     late = LSSVMRegressor("fast", **ONE).fit(rows, values)
     assert plain.record_.calibrated.nearby > 0
     assert late.record_.calibrated.nearby == 0 and asked[-1] == table_scoring._SPENT
+
+
+@pytest.mark.parametrize(("seconds", "scalings"), [(1.0, 2), (2.0, 1)])
+def test_a_scaling_that_would_take_too_long_is_left_out(seconds, scalings, monkeypatch):
+    from lssvm.estimators import table_fit
+    from lssvm.fitting.table_work import Clock
+
+    spent = [0.0]
+
+    class Slow(table_fit.TablePreparation):
+        def fit_transform(self, *data, **options):
+            spent[0] += seconds
+            return super().fit_transform(*data, **options)
+
+    monkeypatch.setattr(table_fit, "TablePreparation", Slow)
+    monkeypatch.setattr(table_fit, "Clock", lambda limit: Clock(limit, lambda: spent[0]))
+    both = ONE | {"scaling": "auto"}
+    model = LSSVMRegressor("fast", time_limit=10.0, **both).fit(X[:60], y[:60])
+    assert len(model.record_.prepared) == scalings and spent[0] == scalings * seconds
+
+
+def test_importances_of_many_features_look_at_fewer_rows(monkeypatch):
+    from lssvm.fitting import table_record
+
+    looked = []
+
+    def counting(kernel, rows, *others, **options):
+        looked.append(len(rows))
+        return slopes(kernel, rows, *others, **options)
+
+    slopes = table_record.mean_outer_product
+    monkeypatch.setattr(table_record, "mean_outer_product", counting)
+    fit = LSSVMRegressor("fast", **ONE).fit(X[:60], y[:60]).record_
+    many, looked[:] = max(looked), []
+    monkeypatch.setattr(table_record, "_PRODUCTS", 20 * fit.members[0].leaves()[0].basis.size)
+    few = table_record.column_importances(fit)
+    assert many == 60 and max(looked) == 20
+    assert few.argmax() == 0 and few.sum() == pytest.approx(1.0)

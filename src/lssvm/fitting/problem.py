@@ -10,14 +10,13 @@ import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.blocks import run_stream
-from lssvm._core.random import hash_positions
+from lssvm._core.random import hash_positions, rank_hashes
 from lssvm.data.dataset import Dataset
 from lssvm.data.folds import (
     are_observations,
     fold_numbers,
     hash_rows,
     observation_weight,
-    rank_hashes,
 )
 from lssvm.data.preparation import Learned
 from lssvm.data.sampling import draw_rows

@@ -290,6 +290,7 @@ def summary(fit: TableFit) -> str:
 
 _LEAVES = 100  # whose gradients the importances are made of
 _ROWS = 600  # at which gradients are taken
+_PRODUCTS = 2**32  # of rows, basis and features: at fewer rows where there are more of them
 
 
 def column_importances(fit: TableFit) -> FloatArray:
@@ -308,9 +309,9 @@ def _mean_squared_slopes(member: Member) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
     parts = member.leaves()
     parts = parts[:: -(-len(parts) // _LEAVES)]
-    most = max(1, _ROWS // len(parts))
-    total = []
+    most, total = max(1, _ROWS // len(parts)), []
     for one in parts:
         Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
-        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // most)], Z, one.coef))
+        fewer = max(1, min(most, _PRODUCTS // max(Z.size * len(parts), 1)))
+        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef))
     return np.asarray(np.sum(total, axis=0))
