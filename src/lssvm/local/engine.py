@@ -23,7 +23,7 @@ from lssvm.kernels.warp import SquaredSlopes
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
 from lssvm.local.tree import Tree
 
-_ROWS = 1024  # rows of a block of outputs
+_ROWS = 1024, 2**14  # rows of a block of outputs: every block prepares the basis anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +346,8 @@ class HostLeaves(HostSlopes):
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
     ) -> list[FloatArray]:
         """Return the outputs of every leaf for its own rows, in blocks on all threads."""
-        blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), _ROWS)]
+        rows = int(np.clip(-(-sum(len(X) for _, X in jobs) // (2 * self.threads)), *_ROWS))
+        blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), rows)]
         out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
         pairs = sum(len(X) * len(leaf.rows.X) for leaf, X in jobs)
 
