@@ -412,9 +412,9 @@ def table_lines(tables: list[dict[str, Any]]) -> list[str]:
         "The default model on one thread, after a first fit that loads what is compiled. Shares of "
         "the processor seconds, by the functions that they are spent in: matrix products, "
         "ufuncs and what is built in count for the function that calls them. BLAS is the code of "
-        "kernels, solvers and leaves that is little but products; distances of Euclidean kernels are products too; "
-        "compiled kernels are distances, exponentials and sums in one loop. The profiler adds to "
-        "the share of Python.",
+        "kernels, solvers and leaves that is little but products; distances of Euclidean kernels "
+        "are products too; compiled kernels are distances, exponentials and sums in one loop. The "
+        "profiler adds to the share of Python.",
         "",
         f"| path | table | seconds | {' | '.join(groups)} |",
         "| --- | --- | ---: |" + " ---: |" * len(groups),

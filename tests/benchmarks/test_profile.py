@@ -38,7 +38,8 @@ def test_a_path_far_from_its_bound_is_named():
             "parts": [{"kind": "exp", "what": "all", "seconds": 2.0}],
             "beyond": "waiting"}  # fmt: skip
     text = profile.page(
-        {"machine": {"cores": 2, "cpu": "a"}, "code": "c", "load": 3.04, "repeats": 1, "cases": [case],
+        {"machine": {"cores": 2, "cpu": "a"}, "code": "c", "load": 3.04,
+         "repeats": 1, "cases": [case],
          "versions": {"numpy": "2", "scipy": "1", "python": "3"},
          "tables": [{"path": "fit", "size": "10 rows", "seconds": {"LAPACK": 1.0, "BLAS": 3.0}}]}
     )  # fmt: skip
