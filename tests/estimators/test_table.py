@@ -644,3 +644,21 @@ def test_importances_of_many_features_look_at_fewer_rows(monkeypatch):
     few = table_record.column_importances(fit)
     assert many == 60 and max(looked) == 20
     assert few.argmax() == 0 and few.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_probabilities_are_made_of_some_rows_when_time_is_short(late, monkeypatch):
+    from lssvm.fitting import table_scoring
+    from lssvm.fitting.table_work import Clock
+
+    class Late(Clock):
+        def over(self, share):
+            return late and share == table_scoring._SPENT
+
+    monkeypatch.setattr("lssvm.estimators.table_fit.Clock", Late)
+    monkeypatch.setattr(table_scoring, "_OUTPUTS", 30)
+    model = LSSVMClassifier("fast", n_jobs=1).fit(X[:60], labels[:60])
+    n_outputs = model.record_.state.held_out.size
+    used = len(model.record_.calibrated.threshold)
+    assert used == (60 if not late else -(-60 // -(-n_outputs // 30)))
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
