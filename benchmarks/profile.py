@@ -1,8 +1,10 @@
-"""The five slowest paths and what bounds them: BLAS, LAPACK, exponentials, memory.
+"""The five slowest paths and what bounds them: BLAS, LAPACK, exponentials, memory; whole tables.
 
 Every path is timed next to the same amount of its unavoidable parts, called directly on arrays that
 are already there; the sum of the parts is the bound. Processor seconds of one thread, the smallest
-of several turns, so that other work on the machine matters little. Run with::
+of several turns, so that other work on the machine matters little. Whole fits and predictions of
+the model for tables are profiled, and the seconds of every function added up by what it does. Run
+with::
 
     python -m benchmarks.profile                   # writes results/profile.json and PROFILE.md
     python -m benchmarks.profile --scale 0.2       # fewer rows, prints only
@@ -11,11 +13,15 @@ of several turns, so that other work on the machine matters little. Run with::
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
+import os
+import pstats
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +313,119 @@ def _positive(n: int) -> Any:
     return np.asfortranarray(np.exp(-0.1 * squares) + np.eye(n))
 
 
+# --- whole fits and predictions of tables ---------------------------------------------------------
+
+GROUPS = (
+    ("LAPACK", "_core/lapack.py", ""),
+    ("LAPACK", "numpy/linalg/", ""),
+    ("LAPACK", "scipy/linalg/", ""),
+    ("exponentials", "local/leaf.py", "exponential"),
+    ("exponentials", "kernels/radial.py", "evaluate"),
+    ("exponentials", "fitting/screening.py", "exact_paths"),
+    ("compiled kernels", "kernels/compiled.py", "_laplacian_tile"),
+    ("compiled kernels", "kernels/compiled.py", "_exponential_tile"),
+    ("compiled kernels", "kernels/compiled.py", "_ordered_tile"),
+    ("distances", "kernels/compiled.py", "_cityblock_tile"),
+    ("distances", "kernels/radial.py", ""),
+    ("distances", "", "cdist"),
+    ("BLAS", "kernels/", ""),
+    ("BLAS", "solvers/", ""),
+    ("BLAS", "local/", ""),
+    ("stack and calibration", "fitting/stacking.py", ""),
+    ("stack and calibration", "scipy/optimize/", ""),
+    ("stack and calibration", "lssvm/uncertainty/", ""),
+    ("preparation", "lssvm/data/", ""),
+    ("preparation", "lssvm/preparation/", ""),
+    ("preparation", "pandas/", ""),
+    ("preparation", "narwhals/", ""),
+)
+"""A group, a part of the file and of the name of the functions whose own seconds are in it."""
+
+REST = "other NumPy and Python"
+
+
+def group_of(file: str, function: str) -> str:
+    """Return the first group that a function is in."""
+    for group, place, name in GROUPS:
+        if place in file.replace("\\", "/") and name in function:
+            return group
+    return REST
+
+
+def shares(work: Callable[[], Any]) -> dict[str, float]:
+    """Return the processor seconds of a call by group, the largest first."""
+    profiler = cProfile.Profile(time.process_time)
+    profiler.enable()
+    work()
+    profiler.disable()
+    total: dict[str, float] = {}
+    for (file, _, function), values in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
+        known = group_of(file, function)
+        parts = [(known, values[2])]
+        if known == REST and file == "~":  # what is built in counts for its callers
+            parts = [(group_of(at, name), by[2]) for (at, _, name), by in values[4].items()]
+        for group, seconds in parts:
+            total[group] = total.get(group, 0.0) + seconds
+    return dict(sorted(total.items(), key=lambda one: -one[1]))
+
+
+def table_frame(n: int, seed: int = 0) -> tuple[Any, Any]:
+    """Return a table of eight columns of numbers and two of categories, and a target."""
+    import pandas as pd
+
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(random.standard_normal((n, 8)), columns=[f"x{j}" for j in range(8)])
+    frame["job"] = random.choice(["cook", "smith", "clerk", "nurse"], n)
+    frame["town"] = random.choice([f"t{j}" for j in range(15)], n)
+    y = np.sin(2.0 * frame["x0"]) + frame["x1"] * frame["x2"] + (frame["job"] == "cook")
+    frame.loc[::20, "x3"] = np.nan
+    return frame, (y + 0.3 * random.standard_normal(n)).to_numpy()
+
+
+def whole_tables(scale: float) -> list[dict[str, Any]]:
+    """Return the seconds by group of whole fits and predictions of tables."""
+    from lssvm import LSSVMClassifier, LSSVMRegressor
+
+    new = table_frame(int(20_000 * scale), 1)[0]
+    done = []
+    LSSVMRegressor(n_jobs=1, random_state=0).fit(*table_frame(int(2000 * scale), 2)).predict(new)
+    for n, classes in ((800, True), (800, False), (6000, True), (6000, False)):
+        frame, y = table_frame(max(int(n * scale), 100))
+        model = (LSSVMClassifier if classes else LSSVMRegressor)(n_jobs=1, random_state=0)
+        target = np.where(y > np.median(y), "high", "low") if classes else y
+        what = f"{len(frame):,} rows of 10 columns, {'2 classes' if classes else 'numbers'}"
+        for name, call in (
+            ("fit", partial(model.fit, frame, target)),
+            (f"prediction of {len(new):,} rows", partial(model.predict, new)),
+        ):
+            done.append({"path": name, "size": what, "seconds": shares(call)})
+    return done
+
+
+def table_lines(tables: list[dict[str, Any]]) -> list[str]:
+    """Return the section of `page` on whole tables."""
+    groups = [*dict.fromkeys(group for group, _, _ in GROUPS), REST]
+    lines = [
+        "",
+        "## Whole fits and predictions of tables",
+        "",
+        "The default model on one thread, after a first fit that loads what is compiled. Shares of "
+        "the processor seconds, by the functions that they are spent in: matrix products, "
+        "ufuncs and what is built in count for the function that calls them. BLAS is the code of "
+        "kernels, solvers and leaves that is little but products; distances of Euclidean kernels "
+        "are products too; compiled kernels are distances, exponentials and sums in one loop. The "
+        "profiler adds to the share of Python.",
+        "",
+        f"| path | table | seconds | {' | '.join(groups)} |",
+        "| --- | --- | ---: |" + " ---: |" * len(groups),
+    ]
+    for one in tables:
+        total = sum(one["seconds"].values())
+        cells = [f"{one['seconds'].get(group, 0.0) / total:.0%}" for group in groups]
+        lines.append(f"| {one['path']} | {one['size']} | {total:.2f} | {' | '.join(cells)} |")
+    return lines
+
+
 def measure(case: Case, repeats: int) -> dict[str, Any]:
     """Return processor seconds of a path and of its parts, taking turns, the smallest of each."""
     sides = [Part("", "", case.ours), *case.parts]
@@ -343,7 +462,8 @@ def page(found: dict[str, Any]) -> str:
         f"smallest of {found['repeats']} turns; the bound is the sum of the parts that cannot be "
         "left out, each called directly on arrays that are there already. On "
         f"{machine['cores']} cores ({machine['cpu']}), NumPy {versions['numpy']}, SciPy "
-        f"{versions['scipy']}, Python {versions['python']}, code `{found['code']}`.",
+        f"{versions['scipy']}, Python {versions['python']}, code `{found['code']}`; "
+        f"{found['load']:.1f} processes were running when it began.",
         "",
         "| path | size | ours | bound | ratio | bounded by |",
         "| --- | --- | ---: | ---: | ---: | --- |",
@@ -371,8 +491,8 @@ def page(found: dict[str, Any]) -> str:
             else f"- **{case['path']}**: {parts}. Beyond them: {case['beyond']}."
         )
     over = [case["path"] for case in found["cases"] if case["ratio"] > LIMIT]
-    lines += ["", f"Over {LIMIT:g} times the bound: {', '.join(over) if over else 'none'}.", ""]
-    return "\n".join(lines)
+    lines += ["", f"Over {LIMIT:g} times the bound: {', '.join(over) if over else 'none'}."]
+    return "\n".join([*lines, *table_lines(found["tables"]), ""])
 
 
 def main() -> None:
@@ -386,9 +506,12 @@ def main() -> None:
 
     from benchmarks.evidence.machine import state
 
+    load = os.getloadavg()[0]
     with threadpool_limits(1):
         done = [measure(case, asked.repeats) for case in cases(asked.scale)]
+        tables = whole_tables(asked.scale)
     found = state() | {"repeats": asked.repeats, "cases": done}
+    found |= {"tables": tables, "load": load}
     text = page(found)
     print(text)
     if asked.scale == 1.0:

@@ -8,13 +8,12 @@ from scipy import sparse
 from sklearn.model_selection import KFold
 
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.random import mix_bits
+from lssvm._core.random import mix_bits, rank_hashes
 from lssvm.data.folds import (
     Folds,
     assign_folds,
     content_holdout,
     hash_rows,
-    rank_hashes,
     smallest_hashes,
     splitter_folds,
 )
@@ -216,6 +215,19 @@ def test_swapped_values_are_another_row_by_rank():
     X = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [3.0, 1.0]])
     hashes = rank_hashes(X)
     assert hashes[0] == hashes[2] and len(np.unique(hashes)) == 3
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_ranks_of_many_columns_are_those_of_their_distinct_values(n, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = np.round(rng.standard_normal((n, 30)), 1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    ranks = [np.unique(x, return_inverse=True)[1].ravel() for x in X.T]
+    expected = rank_hashes(np.column_stack(ranks).astype(float), seed=5)
+    for entries in (1, 7 * n, 2**17):  # numbers that are hashed at a time
+        monkeypatch.setattr("lssvm._core.random._ENTRIES", entries)
+        np.testing.assert_array_equal(rank_hashes(X, seed=5), expected)
+        np.testing.assert_array_equal(rank_hashes(X, 5, np.ones(n, dtype=bool)), expected)
 
 
 def test_numbers_of_folds_that_do_not_hold_every_row_once():

@@ -606,3 +606,59 @@ def test_intervals_are_calibrated_within_the_time_limit(monkeypatch):
     late = LSSVMRegressor("fast", **ONE).fit(rows, values)
     assert plain.record_.calibrated.nearby > 0
     assert late.record_.calibrated.nearby == 0 and asked[-1] == table_scoring._SPENT
+
+
+@pytest.mark.parametrize(("seconds", "scalings"), [(1.0, 2), (2.0, 1)])
+def test_a_scaling_that_would_take_too_long_is_left_out(seconds, scalings, monkeypatch):
+    from lssvm.estimators import table_fit
+    from lssvm.fitting.table_work import Clock
+
+    spent = [0.0]
+
+    class Slow(table_fit.TablePreparation):
+        def fit_transform(self, *data, **options):
+            spent[0] += seconds
+            return super().fit_transform(*data, **options)
+
+    monkeypatch.setattr(table_fit, "TablePreparation", Slow)
+    monkeypatch.setattr(table_fit, "Clock", lambda limit: Clock(limit, lambda: spent[0]))
+    both = ONE | {"scaling": "auto"}
+    model = LSSVMRegressor("fast", time_limit=10.0, **both).fit(X[:60], y[:60])
+    assert len(model.record_.prepared) == scalings and spent[0] == scalings * seconds
+
+
+def test_importances_of_many_features_look_at_fewer_rows(monkeypatch):
+    from lssvm.fitting import table_record
+
+    looked = []
+
+    def counting(kernel, rows, *others, **options):
+        looked.append(len(rows))
+        return slopes(kernel, rows, *others, **options)
+
+    slopes = table_record.mean_outer_product
+    monkeypatch.setattr(table_record, "mean_outer_product", counting)
+    fit = LSSVMRegressor("fast", **ONE).fit(X[:60], y[:60]).record_
+    many, looked[:] = max(looked), []
+    monkeypatch.setattr(table_record, "_PRODUCTS", 20 * fit.members[0].leaves()[0].basis.size)
+    few = table_record.column_importances(fit)
+    assert many == 60 and max(looked) == 20
+    assert few.argmax() == 0 and few.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_probabilities_are_made_of_some_rows_when_time_is_short(late, monkeypatch):
+    from lssvm.fitting import table_scoring
+    from lssvm.fitting.table_work import Clock
+
+    class Late(Clock):
+        def over(self, share):
+            return late and share == table_scoring._SPENT
+
+    monkeypatch.setattr("lssvm.estimators.table_fit.Clock", Late)
+    monkeypatch.setattr(table_scoring, "_OUTPUTS", 30)
+    model = LSSVMClassifier("fast", n_jobs=1).fit(X[:60], labels[:60])
+    n_outputs = model.record_.state.held_out.size
+    used = len(model.record_.calibrated.threshold)
+    assert used == (60 if not late else -(-60 // -(-n_outputs // 30)))
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)

@@ -42,6 +42,26 @@ class TestTree:
         assert abs(first.directions[0] @ second.directions[0]) < 0.999
         assert max(len(m) for m in second.rows_by_leaf(X)) <= 101
 
+    @pytest.mark.parametrize("random", [None, 1])
+    def test_many_features_need_no_matrix_of_them(self, random, monkeypatch):
+        X = rng.normal(size=(120, 900))
+        X[:, 3] *= 100.0
+        largest = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
+        monkeypatch.setattr(np.linalg, "eigh", None)
+        trees = [grow_tree(X, 60, random=random and np.random.default_rng(i)) for i in range(2)]
+        assert [len(m) for m in trees[0].rows_by_leaf(X)] == [60, 60]
+        along = [abs(tree.directions[0] @ largest) for tree in trees]
+        same = abs(trees[0].directions[0] @ trees[1].directions[0])
+        if random is None:
+            assert min(along) > 1.0 - 1e-9 and same == pytest.approx(1.0)
+        else:  # a random one in proportion to the spread
+            assert 0.5 < min(along) and same < 0.999
+
+    def test_the_order_of_many_features_changes_no_leaf(self):
+        X, order = rng.normal(size=(90, 400)), rng.permutation(400)
+        leaves = [grow_tree(Z, 30).route(Z) for Z in (X, X[:, order])]
+        np.testing.assert_array_equal(*leaves)
+
     def test_equal_rows_stay_together(self):
         X = np.repeat(rng.integers(0, 3, (60, 2)), 5, axis=0).astype(float)
         tree = grow_tree(X, 40)

@@ -35,6 +35,7 @@ PLURALS = {
 }
 
 DAY = np.timedelta64(1, "D")
+_FIRST_DATE, _NO_DATE = 19000101, 21000000  # numbers between them may be dates
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,12 @@ class RawColumn:
         """Return how texts, or numbers such as 20240131, are written as dates; None: one is not."""
         if self.kind == "number":
             known = self.values[~np.isnan(self.values)]
+            if not len(known) or not (known.min() >= _FIRST_DATE and known.max() < _NO_DATE):
+                return None
             month, day = known // 100 % 100, known % 100
-            dated = (known >= 19000101) & (known < 21000000) & (month >= 1) & (month <= 12)
-            dated &= (day >= 1) & (day <= 31) & (known == np.floor(known))
-            return date_style(self.as_category().levels) if len(known) and dated.all() else None
+            dated = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+            dated &= known == np.floor(known)
+            return date_style(self.as_category().levels) if dated.all() else None
         return None if self.kind != "category" or self.ordered else date_style(self.levels)
 
     def as_time_of_day(self) -> RawColumn | None:

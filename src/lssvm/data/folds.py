@@ -25,15 +25,14 @@ from lssvm._core.arrays import (
 )
 from lssvm._core.blocks import slices
 from lssvm._core.errors import InvalidInputError, not_usable
-from lssvm._core.random import hash_positions, mix_bits, mix_signed
+from lssvm._core.random import GOLDEN, hash_positions, mix_bits, mix_signed, rank_hashes
 
-_BLOCK = 8192
+_ENTRIES = 2**17  # numbers that are hashed at a time: they fit into the cache
 _CHUNK = 65_536  # rows whose hashes are held at a time
 _LARGE = 200_000  # more rows than this are assigned by their hashes alone
 _DEVICE_BLOCK = 2**20  # rows whose hashes are fetched at a time from a device
 _DEVICE_ENTRIES = 2**22  # numbers that are hashed at a time there
 _COUNTED = 2**15  # different rows that are counted one by one
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
     (True, False)
     """
     with np.errstate(over="ignore"):
-        key = mix_bits(np.arange(X.shape[1], dtype=np.uint64) * _GOLDEN + np.uint64(seed) + _GOLDEN)
+        key = mix_bits(np.arange(X.shape[1], dtype=np.uint64) * GOLDEN + np.uint64(seed) + GOLDEN)
         total = np.zeros(X.shape[0], dtype=np.uint64)
         if compat.is_torch_array(X):
             total = _device_sums(X, key)
@@ -119,11 +118,11 @@ def hash_rows(X: Array, seed: int = 0) -> NDArray[np.uint64]:
             np.add.at(total, table.row, parts)
         else:
             values = to_numpy(X)
-            for part in slices(len(values), _BLOCK):
+            for part in slices(len(values), max(1, _ENTRIES // max(values.shape[1], 1))):
                 block = np.ascontiguousarray(values[part], dtype=np.float64)
                 bits = np.where(block != 0, mix_bits(block.view(np.uint64) ^ key), np.uint64(0))
                 total[part] = bits.sum(axis=1, dtype=np.uint64)
-        return mix_bits(total + np.uint64(seed) * _GOLDEN)
+        return mix_bits(total + np.uint64(seed) * GOLDEN)
 
 
 def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -140,44 +139,6 @@ def _device_sums(X: Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
         bits = mix_signed(block.view(torch.int64) ^ keys)
         total[part] = torch.where(block != 0, bits, 0).sum(dim=1)
     return to_numpy(total).view(np.uint64)
-
-
-def rank_hashes(
-    X: FloatArray, seed: int = 0, counted: BoolArray | None = None
-) -> NDArray[np.uint64]:
-    """Return a seeded 64-bit hash of each row that neither order nor units of columns change.
-
-    A value counts by its rank among the distinct values of its column, and a column by the set of
-    its distinct rows: permuted columns, and columns times a positive number plus a constant, give
-    the same hashes (as far as rounding keeps different values different). Rows that are repeated
-    change nothing either. Time O(n d log n), memory O(n d).
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows; NaN is a value like the others.
-    seed : int, default=0
-        Of the hash.
-    counted : bool array of shape (n,), optional
-        The rows that ranks are made of; other rows do not change the hashes of these.
-
-    Returns
-    -------
-    uint64 array of shape (n,)
-    """
-    X = np.asarray(X, dtype=np.float64)
-    known = X if counted is None else X[counted]
-    ranks = np.empty(X.shape, dtype=np.uint64)
-    for j in range(X.shape[1]):
-        values = np.unique(known[:, j])  # NaN is the last of them
-        ranks[:, j] = np.searchsorted(values, X[:, j])
-    inside = ranks if counted is None else ranks[counted]
-    distinct = inside[np.unique(hash_rows(inside), return_index=True)[1]]
-    with np.errstate(over="ignore"):
-        whole = mix_bits(distinct + _GOLDEN).sum(axis=1, dtype=np.uint64)
-        key = mix_bits(distinct * _GOLDEN + mix_bits(whole)[:, None]).sum(axis=0, dtype=np.uint64)
-        mixed = mix_bits(mix_bits(ranks + _GOLDEN) ^ mix_bits(key))
-        return mix_bits(mixed.sum(axis=1, dtype=np.uint64) + np.uint64(seed) * _GOLDEN)
 
 
 class DistinctRows:
@@ -601,7 +562,7 @@ def _of_observations(
     columns = [np.asarray(c, dtype=np.float64) for c in known if c is not None]
     if columns:
         with np.errstate(over="ignore"):
-            others = mix_bits(hash_rows(np.column_stack(columns), seed) + _GOLDEN)
+            others = mix_bits(hash_rows(np.column_stack(columns), seed) + GOLDEN)
             hashes = mix_bits(hashes + others)
     return occurrences(hashes)
 
@@ -609,7 +570,7 @@ def _of_observations(
 def _rank(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return other hashes of hashes: those of rows of zeros are small, and must not come first."""
     with np.errstate(over="ignore"):
-        return mix_bits(hashes + _GOLDEN)
+        return mix_bits(hashes + GOLDEN)
 
 
 def content_holdout(
@@ -726,7 +687,7 @@ def occurrences(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     count = np.arange(len(order)) - np.repeat(same, sizes)
     out = np.empty_like(hashes)
     with np.errstate(over="ignore"):
-        out[order] = mix_bits(hashes[order] + count.astype(np.uint64) * _GOLDEN)
+        out[order] = mix_bits(hashes[order] + count.astype(np.uint64) * GOLDEN)
     return out
 
 

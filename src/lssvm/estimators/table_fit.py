@@ -224,8 +224,9 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
     tables: dict[Scaling, FloatArray] = {}
     scalings = sorted({c.scaling for c in settings.configurations}, key=SCALINGS.index)
     for number, scaling in enumerate(scalings):
-        if prepared and (clock.stopped or clock.over(0.3)):
-            break  # without time for the other scaling
+        # Another scaling takes as long as those before it did on average.
+        if prepared and (clock.stopped or clock.over(0.3 * number / (number + 1))):
+            break
         text = f"preparation: {scaling}, {number + 1} of {len(scalings)}, {clock.spent():.1f} s"
         try:
             callback({"stage": "preparation", "text": text})

@@ -12,14 +12,13 @@ import numpy as np
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray
 from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
-from lssvm._core.random import draw_rows, hash_positions
+from lssvm._core.random import draw_rows, hash_positions, rank_hashes
 from lssvm.data.dataset import Dataset
 from lssvm.data.folds import (
     are_observations,
     fold_numbers,
     hash_rows,
     observation_weight,
-    rank_hashes,
 )
 from lssvm.data.preparation import Learned
 from lssvm.fitting.record import Features, Fit, Member, Scaling, State
@@ -520,6 +519,7 @@ def summary(fit: TableFit) -> str:
 
 _LEAVES = 100  # whose gradients the importances are made of
 _ROWS = 600  # at which gradients are taken
+_PRODUCTS = 2**32  # of rows, basis and features: at fewer rows where there are more of them
 
 
 def column_importances(fit: TableFit) -> FloatArray:
@@ -538,9 +538,9 @@ def _mean_squared_slopes(member: Member) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
     parts = member.leaves()
     parts = parts[:: -(-len(parts) // _LEAVES)]
-    most = max(1, _ROWS // len(parts))
-    total = []
+    most, total = max(1, _ROWS // len(parts)), []
     for one in parts:
         Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
-        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // most)], Z, one.coef))
+        fewer = max(1, min(most, _PRODUCTS // max(Z.size * len(parts), 1)))
+        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef))
     return np.asarray(np.sum(total, axis=0))

@@ -29,7 +29,7 @@ from lssvm.solvers import ExactFit
 if TYPE_CHECKING:
     from lssvm.local.model import Tree
 
-_ROWS = 1024  # rows of a block of outputs
+_ROWS = 1024, 2**14  # rows of a block of outputs: every block prepares the basis anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,8 @@ class LeafEngine:
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
         """
-        blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), _ROWS)]
+        rows = int(np.clip(-(-sum(len(X) for _, X in jobs) // (2 * self.threads)), *_ROWS))
+        blocks = [(i, b) for i, (_, X) in enumerate(jobs) for b in slices(len(X), rows)]
         out = [np.empty((len(X), leaf.fit.coef.shape[1])) for leaf, X in jobs]
         pairs = sum(len(X) * len(leaf.rows.X) for leaf, X in jobs)
 

@@ -570,6 +570,10 @@ def _limited(rows: IntArray, size: int, random: np.random.Generator) -> IntArray
 
 _SAMPLED = 250_000  # rows that a tree is grown from
 _LOOKED_AT = 20_000  # rows from which a direction is computed
+_WIDE = 256  # features beyond which directions are iterated
+_WIDE_ENTRIES = 2**23  # numbers from which they are computed then
+_DIRECTIONS = 4  # that a node tries
+_ITERATIONS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -698,7 +702,7 @@ def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | No
     therefore stay larger than ``leaf_size``. Of more than 250,000 rows every q-th is looked at:
     leaves then vary a little in size.
 
-    O(n d^2 log(n / leaf_size)) time.
+    O(n d^2 log(n / leaf_size)) time, of more than 256 features O(n d log(n / leaf_size)).
 
     Examples
     --------
@@ -748,16 +752,7 @@ def _split(
     leaves = -(-n // max(leaf_size, 1))
     if leaves < 2:
         return None
-    sample = rows if n <= _LOOKED_AT else rows[:: -(-n // _LOOKED_AT)]
-    spread = X[sample] - X[sample].mean(axis=0)
-    values, vectors = np.linalg.eigh(spread.T @ spread)
-    root = np.sqrt(np.maximum(values, 0.0))
-    main = vectors[:, ::-1].T
-    tried = list(main[: min(len(main), 4)])
-    if random is not None:
-        mixed = vectors @ (root * random.normal(size=len(root)))
-        norm = float(np.linalg.norm(mixed))
-        tried = [mixed / norm, *tried] if norm > 0 else tried
+    tried = _directions(X, rows, random)
     for direction in tried:
         # A sign that does not depend on the library that found the vector.
         direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0 else -1.0)
@@ -766,6 +761,39 @@ def _split(
         if threshold is not None:
             return direction, threshold, along > threshold
     return None
+
+
+def _directions(
+    X: FloatArray, rows: IntArray, random: np.random.Generator | None
+) -> list[FloatArray]:
+    """Return the directions of most variance of some rows, the first at random if one is given."""
+    wide = X.shape[1] > _WIDE
+    most = max(_WIDE_ENTRIES // X.shape[1], 4 * _DIRECTIONS) if wide else _LOOKED_AT
+    looked = rows if len(rows) <= most else rows[:: -(-len(rows) // most)]
+    spread = X[looked] - X[looked].mean(axis=0)
+    if wide:
+        tried = list(_iterated(spread))
+        mixed = None if random is None else random.normal(size=len(spread)) @ spread
+    else:
+        values, vectors = np.linalg.eigh(spread.T @ spread)
+        root = np.sqrt(np.maximum(values, 0.0))
+        tried = list(vectors[:, ::-1].T[:_DIRECTIONS])
+        mixed = None if random is None else vectors @ (root * random.normal(size=len(root)))
+    norm = 0.0 if mixed is None else float(np.linalg.norm(mixed))
+    return tried if mixed is None or norm == 0 else [mixed / norm, *tried]
+
+
+def _iterated(spread: FloatArray) -> FloatArray:
+    """Return directions of much variance of centred rows (m, d), as rows: subspace iteration.
+
+    It begins with rows, so that the order of the features changes nothing.
+    """
+    basis = spread[:: -(-len(spread) // (2 * _DIRECTIONS))].T
+    for _ in range(_ITERATIONS):
+        basis = spread.T @ (spread @ np.linalg.qr(basis)[0])
+    basis = np.linalg.qr(basis)[0]
+    right = np.linalg.svd(spread @ basis, full_matrices=False)[2]
+    return np.asarray((right @ basis.T)[:_DIRECTIONS])
 
 
 def _between(values: FloatArray, count: int) -> float | None:
