@@ -17,7 +17,7 @@ import lssvm
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.backends.host import Host
-from lssvm.cli.predicting import nearest_of
+from lssvm.cli.predicting import far_row_detector
 from lssvm.fitting import Member, Problem
 from lssvm.fitting.table_prototypes import fit_global, moments_of, rows_of
 from lssvm.fitting.table_work import Candidate, Work
@@ -388,7 +388,7 @@ def test_explanations_of_prototypes_alone_are_exact(small: Small) -> None:
 
 def test_rows_are_far_from_parts_whatever_prototypes_weigh(small: Small) -> None:
     X, _, model = small
-    far = [nearest_of(all_weight(model, one)) for one in (True, False)]
+    far = [far_row_detector(all_weight(model, one)) for one in (True, False)]
     wide = np.linspace(1.0, 3.0, 200)[:, None] * X[:200]
     assert 0 < far[0](wide).sum() < 200
     assert np.array_equal(far[0](wide), far[1](wide))
