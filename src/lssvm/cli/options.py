@@ -612,11 +612,7 @@ def as_function(command: type[General]) -> Callable[..., None]:
     for one in fields(command):
         group = next(c for c in command.__mro__ if one.name in inspect.get_annotations(c))
         metavar, text = documented(group)[one.name]
-        rules: dict[str, Any] = {
-            "metavar": metavar,
-            "help": text,
-            **one.metadata.get("rules", {}),
-        }
+        rules: dict[str, Any] = {"metavar": metavar, "help": text, **one.metadata.get("rules", {})}
         names = one.metadata.get("names", ())
         if one.metadata.get("argument"):
             info: Any = typer.Argument(**rules)

@@ -191,10 +191,7 @@ def _read_steps(stored: list[StoredTransformer]) -> Pipeline:
     pipeline, n = Pipeline([(step.name, read_transformer(step)) for step in stored]), None
     for _, step in pipeline.steps:
         width_in, width_out = _widths(step)
-        need(
-            n is None or width_in in (None, n),
-            "a step takes other columns than it is given",
-        )
+        need(n is None or width_in in (None, n), "a step takes other columns than it is given")
         n = width_out or n
     return pipeline
 
