@@ -29,12 +29,12 @@ from lssvm.estimators.table_fit import (
     open_table,
     preparations_of,
     rows_of,
-    takes_tables,
     weights_of,
     with_targets,
 )
 from lssvm.fitting.record import Fit
 from lssvm.fitting.table_record import TableFit, local_error
+from lssvm.preparation.transformer import takes_tables
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.targets import check_labels, check_numbers
 from lssvm.uncertainty import Residuals, check_coverage

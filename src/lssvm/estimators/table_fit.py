@@ -146,15 +146,6 @@ def _some_of(name: str, option: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     return chosen
 
 
-def takes_tables(tags: Any) -> Any:
-    """Return the tags of an estimator that takes raw tables."""
-    tags.input_tags.allow_nan = True
-    tags.input_tags.string = True
-    tags.input_tags.categorical = True
-    tags.input_tags.sparse = True
-    return tags
-
-
 # -- the fit -------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,15 @@ class PreparationReport(dict[str, list[str | int]]):
         return "\n".join(lines)
 
 
+def takes_tables(tags: Any) -> Any:
+    """Return the tags of an estimator that takes raw tables."""
+    tags.input_tags.allow_nan = True
+    tags.input_tags.string = True
+    tags.input_tags.categorical = True
+    tags.input_tags.sparse = True
+    return tags
+
+
 @dataclass(eq=False, repr=False)
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Convert a raw table into numbers on one scale.
@@ -404,17 +413,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         prepared: PreparedTable = self.prepared_
         named = column_names(X) is not None
-        if named and not prepared.named:
+        if named != prepared.named:
+            now, then = ("has", "without") if named else ("does not have valid", "with")
             warnings.warn(
-                "X has feature names, but TablePreparation was fitted without feature names: "
+                f"X {now} feature names, but TablePreparation was fitted {then} feature names: "
                 "columns are taken by position.",
-                UserWarning,
-                stacklevel=3,
-            )
-        elif prepared.named and not named:
-            warnings.warn(
-                "X does not have valid feature names, but TablePreparation was fitted with "
-                "feature names: columns are taken by position.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -458,11 +461,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return PreparationSettings(**settings, seed=int(seed))
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.input_tags.sparse = True
+        tags = takes_tables(super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 

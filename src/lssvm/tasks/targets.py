@@ -356,13 +356,7 @@ def check_labels(y: Any) -> Any:
     if labels.dtype != object:
         return labels if labels.dtype.kind in "biu" else y  # nullable columns without a gap
     values = labels.ravel().tolist()
-    missing = [i for i, value in enumerate(values) if _is_missing(value)]
-    if missing:
-        raise InvalidInputError(
-            f"Input y contains NaN or None: the labels of {len(missing)} of {len(values)} rows are "
-            f"missing, the first in row {missing[0]}. A model needs a target for every row: leave "
-            "out the rows without one."
-        )
+    _refuse_missing("labels", [_is_missing(value) for value in values])
     kinds = {_kind_of_label(value) for value in values}
     if len(kinds) > 1:
         raise InvalidInputError(
@@ -371,6 +365,15 @@ def check_labels(y: Any) -> Any:
         )
     numbers = kinds <= {"bool", "number"}  # nullable columns of pandas, lists of Python's numbers
     return np.array(values).reshape(labels.shape) if numbers else y
+
+
+def _refuse_missing(what: str, missing: list[bool]) -> None:
+    if any(missing):
+        raise InvalidInputError(
+            f"Input y contains NaN or None: the {what} of {sum(missing)} of {len(missing)} rows "
+            f"are missing, the first in row {missing.index(True)}. A model needs a target for "
+            "every row: leave out the rows without one."
+        )
 
 
 def check_numbers(y: Any) -> Any:
@@ -387,13 +390,7 @@ def check_numbers(y: Any) -> Any:
     if values.dtype.kind not in "OUST":
         return values
     rows = values.reshape(len(values), -1).tolist() if values.ndim else []
-    missing = [i for i, row in enumerate(rows) if any(map(_is_missing, row))]
-    if missing:
-        raise InvalidInputError(
-            f"Input y contains NaN or None: the targets of {len(missing)} of {len(rows)} rows are "
-            f"missing, the first in row {missing[0]}. A model needs a target for every row: leave "
-            "out the rows without one."
-        )
+    _refuse_missing("targets", [any(map(_is_missing, row)) for row in rows])
     for i, row in enumerate(rows):
         try:
             rows[i] = [float(value) for value in row]
