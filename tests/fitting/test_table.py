@@ -362,6 +362,14 @@ def test_a_time_limit_shortens_the_doubling():
     assert leaf_size(True, quick, largest=700)[0] == leaf_size(True, largest=700)[0] == 600
 
 
+@pytest.mark.parametrize(("rows", "size"), [(600, 600), (400, 300), (200, 150), (1, 150)])
+def test_leaves_are_halved_where_all_of_them_would_take_too_long(rows, size):
+    clock = Clock(10.0, lambda: 0.0)
+    # Two fifths of the limit solve leaves of so many rows.
+    clock.measured(ROWS * float(rows + 1) ** 2 * 2.0 / 3.0 / 0.4, 10.0)
+    assert leaf_size(True, clock, learned_leaf=600, largest=600)[0] == size
+
+
 def test_an_engine_that_is_faster_may_spend_more():
     class Fast(LeafEngine):
         speed = 1e4

@@ -72,6 +72,7 @@ _IN_FOLDS = 600  # the same in every fold
 _SOME_FOLDS = 3  # that maps of 1,000 rows or more are compared in
 _EXACT = 4000  # rows up to which one leaf holds all
 _IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
+_SMALLEST = 125  # rows of a leaf, below which it is not halved for a time limit
 _TESTED = 3000  # rows on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # by which share the loss of rows that made a metric may be smaller
 _RANKED = 0.25  # of the cost of log-odds counts: rankings gain more than the log loss shows
@@ -705,6 +706,10 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
         return n_rows, tuned_on_half(work, candidate, n_rows)
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
+    # Models that are kept take twice the time of those that were measured, and some is left over.
+    share = clock.affordable(1e3 * n_rows * size**2, 0.4) / (n_rows * size**2 * 2.0 / 3.0)
+    while share < 1.0 and size >= 2 * _SMALLEST:
+        size, share = size // 2, 4.0 * share
     rows = problem.rows(kind.scaling, candidate.metric)
     expected = np.inf
     while 2 * size <= settings.largest and size < n_rows:
