@@ -705,15 +705,15 @@ class ExactPath:
         errors = rest / np.where(left, diagonal, 1.0)[..., None]
         out = np.where(left[..., None], self.Y - errors, 0.0)
         for groups in self.repeats.stacked(max(1, _ENTRIES // (q * max(n, g * s)))):  # (G, m)
-            G, m = groups.shape
-            inside = of_inverse(groups.ravel()).reshape(q, G, m, n)
-            inside = inside[:, np.arange(G)[:, None, None], np.arange(m)[:, None], groups[:, None]]
+            chosen, side = B[groups], nu[:, groups]  # (G, m, n), (q, G, m)
+            inside = (chosen * shrunk[:, None, None]) @ chosen.transpose(0, 2, 1)
+            inside -= side[..., None] * side[..., None, :] / total[:, None, None, None]
             cross, gains = (np.moveaxis(one[..., groups], 2, 3) for one in (P, gain))
             inside = inside[:, None] - np.swapaxes(cross, 3, 4) @ gains  # (q, g, G, m, m)
             gone = (folds[:, :, None, None] == groups).any(axis=1)  # (g, G, m)
             inside[:, gone[..., :, None] | gone[..., None, :]] = 0.0
             inverted = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
-            some = s + m - gone.sum(axis=2) < n  # rows remain
+            some = s + groups.shape[1] - gone.sum(axis=2) < n  # rows remain
             values = self.Y[groups] - inverted @ rest[:, :, groups]
             out[:, :, groups] = np.where(some[..., None, None], values, 0.0)
         out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
