@@ -1,6 +1,8 @@
 """One rule in every family and engine, where there were several."""
 
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +20,14 @@ from tests.contracts.refits import (
 )
 from tests.contracts.running import learn, scheduler
 
-from lssvm import LSSVC, FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, scan
+from lssvm import (
+    LSSVC,
+    FixedSizeLSSVC,
+    FixedSizeLSSVR,
+    GreedyLSSVC,
+    LSSVMRegressor,
+    scan,
+)
 from lssvm.codes import Coding
 
 
@@ -182,3 +191,29 @@ def test_balanced_weights_are_those_of_the_training_rows(tuner, name):
     splits = splits_of(tuner, 140)
     model = tuned(tuner, data, splits, scoring=unweighted, class_weight="balanced")
     check_scores(model, lambda gamma: np.mean(fold_scores(model, data, gamma, splits, unweighted)))
+
+
+# -- threads: any number predicts, and a lock of the caller makes one of those that change -------
+
+
+@pytest.mark.parametrize("kind", [FixedSizeLSSVR, LSSVMRegressor])
+def test_threads_that_predict_get_what_one_gets(kind):
+    data = few("numbers", 60)
+    model = kind(random_state=0, n_jobs=1).fit(data.X, data.y)
+    blocks = [data.X[i:] for i in range(12)]
+    alone = [model.predict(X) for X in blocks]
+    model = kind(random_state=0, n_jobs=1).fit(data.X, data.y)  # nothing is computed yet
+    lock = threading.Lock()
+
+    def work(i):
+        with lock:
+            model.partial_fit(data.X[i : i + 1], data.y[i : i + 1])
+        return i
+
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(alone, pool.map(model.predict, blocks), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert sorted(pool.map(work, range(12))) == list(range(12))
+    twice = kind(random_state=0, n_jobs=1).fit(data.X, data.y)
+    twice.partial_fit(data.X[:12], data.y[:12])
+    np.testing.assert_allclose(model.predict(data.X), twice.predict(data.X), rtol=0, atol=1e-6)

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import mix_bits, rank_hashes
 from lssvm.data.folds import (
+    DistinctRows,
     Folds,
     assign_folds,
     content_holdout,
@@ -233,3 +234,11 @@ def test_ranks_of_many_columns_are_those_of_their_distinct_values(n, monkeypatch
 def test_numbers_of_folds_that_do_not_hold_every_row_once():
     with pytest.raises(InvalidInputError, match="tests 3 rows of 3, or some of them twice"):
         Folds([np.array([0, 1]), np.array([1])]).numbers(3)
+
+
+def test_no_more_different_rows_are_counted_than_rows(monkeypatch):
+    monkeypatch.setattr("lssvm.data.folds._COUNTED", 50)
+    for seed in range(20):
+        counted = DistinctRows()
+        counted.add(hash_rows(np.arange(60.0)[:, None], seed))
+        assert 30 < counted.n_distinct() <= 60

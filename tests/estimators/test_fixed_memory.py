@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from lssvm import FixedSizeLSSVC, FixedSizeLSSVR
+from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMRegressor
 from lssvm.codes import Coding
 from lssvm.data.folds import DistinctRows, hash_rows
 from lssvm.fitting.fixed_settings import SELECTED_FROM
@@ -88,3 +88,22 @@ def test_many_rows_of_zeros_do_not_fill_the_calibration():
     interval = FixedSizeLSSVR(10, C=1.0, gamma=0.5).fit(X, y).predict_interval(X[1::2])
     inside = (y[1::2] >= interval[:, 0]) & (y[1::2] <= interval[:, 1])
     assert 0.93 < inside.mean() < 0.97
+
+
+def test_leaves_of_a_table_keep_to_the_memory_budget():
+    """Their matrices do; the prepared table and what is computed for all rows come on top."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4))
+    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(3000)
+    peaks = {}
+    for budget in (10, 1000):
+        options = {"leaf_size": 3000, "metric": None, "kernel": "rbf", "scaling": "standardised"}
+        model = LSSVMRegressor("fast", n_jobs=1, memory_budget=f"{budget} MB", **options)
+        tracemalloc.start()
+        try:
+            model.fit(X, y)
+            peaks[budget] = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peaks[10] < 1.5 * 10e6 + 8 * X.nbytes
+    assert peaks[1000] > 40e6

@@ -208,3 +208,14 @@ class TestLogarithms:
         assert np.all(LSSVMRegressor(**LOG).fit(X, y, y).predict(X) > 0)  # of weight 0
         with pytest.raises(InvalidInputError, match="target_scale"):
             LSSVMRegressor(target_scale="sqrt").fit(*products(rng, 50))
+
+
+@pytest.mark.parametrize("n", [180, 390])
+def test_a_local_error_is_that_of_a_quarter_of_the_rows_at_most(n):
+    """Of 50 rows in 180 it would not be local."""
+    own = np.random.default_rng(0)
+    A = own.normal(size=(n, 1))
+    t = np.where(A[:, 0] > 0.0, 2.0, 0.05) * own.normal(size=n)
+    one = {"scaling": "standardised", "kernel": "rbf", "metric": None}
+    model = LSSVMRegressor("fast", n_jobs=1, **one).fit(A, t)
+    assert 0 < 4 * model.record_.calibrated.nearby <= n

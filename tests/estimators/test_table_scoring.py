@@ -230,3 +230,38 @@ def test_scores_that_cannot_score_several_classes(scoring):
     if scoring != "r2_that_is_not":
         with pytest.raises(InvalidInputError, match="cannot score these targets"):
             LSSVMRegressor("fast", scoring=scoring, **ONE).fit(A, A[:, 0])
+
+
+@pytest.mark.parametrize("scoring", ["neg_median_absolute_error", "neg_max_error"])
+def test_scores_choose_neither_settings_nor_metrics_of_numbers(scoring):
+    A = np.random.default_rng(5).normal(size=(300, 3))
+    t = np.sin(2.0 * A[:, 0]) + 0.1 * np.random.default_rng(6).normal(size=300)
+    use = ONE | {"metric": "auto"}
+    plain, scored = (LSSVMRegressor("fast", scoring=s, **use).fit(A, t) for s in (None, scoring))
+
+    def maps(model):
+        return {
+            m.rounds: (m.metric.matrix(3), m.local.leaves[0].setting) for m in model.record_.members
+        }
+
+    both = set(maps(plain)) & set(maps(scored))
+    assert both
+    for rounds in both:
+        np.testing.assert_array_equal(maps(plain)[rounds][0], maps(scored)[rounds][0])
+        assert maps(plain)[rounds][1] == maps(scored)[rounds][1]
+    assert scored.best_score_ != plain.best_score_
+
+
+def test_the_factor_of_exponentials_has_the_smallest_squared_error():
+    own = np.random.default_rng(7)
+    outputs, weight = own.normal(size=(200, 2)), own.uniform(0.5, 2.0, 200)
+    targets = np.exp(outputs + 0.8 * own.normal(size=outputs.shape))
+    task = Numbers(2, single=False, smearing=np.ones(2))
+    factor = NumberScorer(task, targets, weight).smeared(outputs, np.arange(200)).task.smearing
+
+    def errors(factor):
+        return weight @ (targets - factor * np.exp(outputs)) ** 2
+
+    for other in (0.99, 1.01):
+        assert (errors(factor) < errors(other * factor)).all()
+    assert (np.abs(factor - 1.0) > 0.05).all()

@@ -215,6 +215,32 @@ def test_a_scorer_without_weights_is_refused_only_where_there_are_some(cls):
         model.fit(X, y, sample_weight=np.arange(1.0, 81.0))
 
 
+@pytest.mark.parametrize("model", [LSSVR(), FixedSizeLSSVR(20)])
+def test_numbers_whose_sum_overflows_are_refused_without_a_warning(model):
+    huge = np.where(X > 0.0, 1.7e308, -1.7e308)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidInputError, match="too large to compute with"):
+            model.fit(huge, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "scoring"),
+    [
+        (LSSVC(C="cv"), "jaccard"),
+        (LSSVC(C="cv"), "recall_samples"),
+        (FixedSizeLSSVC(20), "neg_mean_absolute_percentage_error"),
+        (LSSVR(C="cv"), "f1_macro"),
+        (FixedSizeLSSVR(20), "recall"),
+        (FixedSizeLSSVR(20), "neg_root_mean_squared_log_error"),
+    ],
+)
+def test_scorers_of_other_targets_are_refused_with_their_reason(model, scoring):
+    target = np.array(["a", "b", "c"])[np.arange(80) % 3] if "LSSVC" in str(model) else y - 3.0
+    with pytest.raises(InvalidInputError, match=r"cannot score these targets .+ another one"):
+        model.set_params(scoring=scoring, cv=3).fit(X, target)
+
+
 # -- labels ----------------------------------------------------------------------------------------
 
 

@@ -14,21 +14,29 @@ from lssvm.fitting import (
     Problem,
     TableSettings,
     fit_table,
+    table,
 )
-from lssvm.fitting.stacking import fit_stack
+from lssvm.fitting.screening import chosen_elsewhere, median_of, screen, tune
+from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
+    better_inputs,
     choose_leaf_size,
+    draft,
+    fit_fallback,
     gain_of_size,
+    learn_on_rows,
+    next_map,
     overfitted,
     without_redundant,
+    without_rows,
     worth_fitting,
 )
 from lssvm.fitting.table_scoring import known_outputs
-from lssvm.fitting.table_work import Candidate, Clock, Work
+from lssvm.fitting.table_work import Candidate, Clock, Plan, Work, clearly_best
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
-from lssvm.kernels.radial import KERNEL_OF
+from lssvm.kernels.radial import KERNEL_OF, distances
 from lssvm.kernels.warp import Warp
 from lssvm.local import LeafEngine, Rows, Setting, fit_leaf, grow_tree
 
@@ -157,6 +165,19 @@ class Ticking:
         return float(self.calls)
 
 
+def test_a_clock_knows_shares_of_its_limit_and_what_is_affordable():
+    seconds = 0.0
+    clock = Clock(10.0, lambda: seconds)
+    clock.measured(600.0, 2.0)  # 300 operations a second
+    seconds = 6.0
+    assert clock.over(0.6) and not clock.over(0.7)
+    assert clock.affordable(1e9, 0.5) == 600.0  # half of the four seconds that are left
+    assert clock.affordable(7.0, 0.5) == 7.0
+    seconds = 11.0
+    assert clock.over(1.0) and clock.affordable(1e9, 0.5) == 0.0
+    assert not Clock(None, lambda: seconds).over(0.0)
+
+
 TWO = (Configuration("standardised", "rbf"), Configuration("standardised", "laplacian"))
 QUICK = {
     "small": (
@@ -258,6 +279,8 @@ def test_rows_that_made_a_metric_do_not_judge_an_interrupted_fit():
 
 class ByAbsoluteErrors:
     chooses = True
+
+    ranks = False
 
     def __init__(self, p):
         self.p = p
@@ -393,6 +416,73 @@ def test_the_gain_of_a_size_is_that_of_leave_one_out_errors():
     assert gain == pytest.approx(1.0 - whole.error / np.mean([first.error, second.error]), rel=1e-3)
 
 
+def test_a_remainder_is_no_leaf_of_its_own():
+    """2,500 rows in leaves of 1,000 would leave half a leaf over: all are one."""
+    _, steps = leaf_size(True, n_rows=375, gain=0.02)
+    assert steps[0].what == "375 rows in place of 150"
+
+
+def test_a_doubling_is_expected_to_gain_less_than_the_last_one(monkeypatch):
+    start = Setting(1.0, 1.0)
+    monkeypatch.setattr(table, "gain_of_size", lambda *given: (0.1, start))
+    work = make_work(smooth_or_noise(1200, True), learned_leaf=150, largest=5000, gain=0.02)
+    choose_leaf_size(work, Candidate(RBF, start, 1.0, 0.0), ROWS)
+    gains = [step.gain for step in work.steps]
+    assert [step.taken for step in work.steps][-1] is False
+    assert gains[:2] == [0.1, 0.1]  # measured on the rows that there are
+    np.testing.assert_allclose(gains[2:], 0.07 * 0.7 ** np.arange(len(gains) - 2))
+    assert len(gains) > 3
+
+
+@pytest.mark.parametrize("gain, rounds", [(0.9, 1), (-1e9, 3)])
+def test_rounds_end_when_one_gains_too_little(gain, rounds):
+    p = problem(500)
+    work = make_work(p, gain=gain, learned_leaf=150)
+    start = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
+    learn_on_rows(work, start, np.arange(300), np.arange(300, 500), "metric", 3)
+    assert len(work.steps) == rounds
+
+
+def test_the_width_of_a_kernel_moves_with_the_distances_of_its_rows():
+    p = problem(300)
+    work, every = make_work(p), np.arange(300)
+    candidate = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
+    model = draft(work, candidate, IDENTITY, candidate.setting, every, 300, 1)
+    metric, setting = next_map(work, candidate, model, IDENTITY, every, "metric", 300)
+    products = []
+    for each, gamma in ((IDENTITY, model.leaves[0].setting.gamma), (metric, setting.gamma)):
+        X = p.rows("standardised", each).X
+        products.append(gamma * np.median(distances(X, X, "sqeuclidean")))
+    assert metric is not IDENTITY and setting.gamma != model.leaves[0].setting.gamma
+    assert products[1] == pytest.approx(products[0], rel=0.1)
+
+
+def test_inputs_that_are_nearly_as_good_stay_in_the_race():
+    kinds = [
+        Configuration(s, k) for k in ("rbf", "laplacian") for s in ("standardised", "quantiles")
+    ]
+    losses = [1.0, 1.03, 2.0, 2.3]  # a gain of 0.02: up to 4 % behind the best of the kernel
+    found = [
+        Candidate(k, Setting(1, 1), 1.0, 0.0, loss=v) for k, v in zip(kinds, losses, strict=True)
+    ]
+    assert better_inputs(found, 0.02) == found[:3]
+    assert better_inputs(found, 0.01) == [found[0], found[2]]
+    assert better_inputs(found, 0.1) == found
+
+
+def test_few_rows_need_a_gain_that_is_no_chance():
+    own = np.random.default_rng(0)
+    for n, clear in ((100, False), (4000, True)):
+        gain = own.normal(size=n)
+        gain = 0.25 + 1.5 * (gain - gain.mean()) / gain.std()  # 1.7 standard errors of 100 rows
+        before = np.full(n, 1.0)
+        assert clearly_best(np.array([before, before - gain])) == int(clear)
+    before = np.full(100, 1.0)
+    assert clearly_best(np.array([before, before - 0.25])) == 1  # the same gain of every row
+    assert clearly_best(np.array([before, before - 0.15])) == 0  # less than a fifth
+    assert clearly_best(np.array([before, before + 0.25])) == 0
+
+
 def candidates_of(p, outputs):
     """Return candidates with these held-out outputs of every other row."""
     rows = np.arange(0, p.n, 2)
@@ -416,6 +506,64 @@ def test_configurations_are_fitted_where_the_stack_gains_enough():
         assert all(step.stage == "configurations" for step in work.steps)
     late = make_work(p, Clock(0.0))
     assert worth_fitting(late, different, 1.0) == different[:1]
+
+
+def test_the_unit_of_the_targets_decides_nothing():
+    p = smooth_or_noise(1200, True)
+    e = 0.3 * np.random.default_rng(1).normal(size=(3, 1200, 1))
+    gains = []
+    for unit in (1.0, 30.0):
+        work = make_work(replace(p, Y=unit * p.Y))
+        worth_fitting(work, candidates_of(p, 0.9 * unit * (p.Y + e)), 1.0)
+        gains.append([step.gain for step in work.steps])
+    np.testing.assert_allclose(gains[0], gains[1], rtol=1e-6)
+
+
+def test_what_is_fitted_without_time_for_anything_else_predicts():
+    p, new = problem(120), problem(500, seed=3)
+    _, fitted = fit_fallback(make_work(p, Clock(0.0)), Plan())
+    ((_, model, _),) = fitted
+    error = np.mean((model.outputs(new.inputs["standardised"]) - new.Y) ** 2)
+    assert error < 0.5 * new.Y.var()
+
+
+def test_the_median_distance_is_that_of_different_rows():
+    X = np.arange(10.0)[:, None]
+    different = distances(X, X, "euclidean")
+    wanted = np.median(different[different > 0])
+    many = np.repeat(np.arange(10), 20)
+    assert median_of(different) == median_of(different[many][:, many]) == wanted
+    assert median_of(np.zeros((4, 4))) == 1.0
+
+
+def test_a_setting_is_chosen_by_the_rows_of_other_folds():
+    folds = np.arange(6) // 3
+    losses = np.array([[0.0, 0.0, 0.0, 5.0, 5.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
+    outputs = np.repeat([10.0, 20.0], 6).reshape(2, 6, 1)
+    chosen = chosen_elsewhere(losses, outputs, folds)
+    # What is best for the rows of the first fold is bad for the second, and the first has no say.
+    np.testing.assert_array_equal(chosen[:, 0], [20.0, 20.0, 20.0, 10.0, 10.0, 10.0])
+
+
+def test_every_configuration_is_screened_by_distances_of_its_own():
+    p = problem(100)
+    work = make_work(p, screened=100)
+    found = {c.configuration: c for c in screen(work)}
+    assert len(found) == len(TableSettings().configurations)
+    for kind, candidate in found.items():
+        rows = p.rows(kind.scaling, IDENTITY, candidate.rows)
+        alone = tune(rows, kind, distances(rows.X, rows.X, kind.distance), work.folds)
+        assert candidate.setting.C == alone.setting.C
+        assert candidate.setting.gamma == pytest.approx(alone.setting.gamma, rel=1e-9)
+        assert candidate.error == pytest.approx(alone.error, rel=1e-6)
+
+
+def test_rows_that_made_a_metric_have_no_outputs():
+    p = problem(60)
+    outputs, learned = [p.Y + 0.1, p.Y - 0.2], np.arange(20)
+    known = known_rows(without_rows(outputs, learned))
+    np.testing.assert_array_equal(known, np.arange(60) >= 20)
+    assert known_rows(outputs).all()  # what was given is what it was
 
 
 def test_members_that_add_nothing_are_left_out():

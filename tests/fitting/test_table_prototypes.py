@@ -18,13 +18,20 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.backends.host import Host
 from lssvm.cli.predicting import far_row_detector
-from lssvm.fitting import Member, Problem
-from lssvm.fitting.table_prototypes import fit_global, moments_of, rows_of
-from lssvm.fitting.table_work import Candidate, Work
+from lssvm.fitting import Configuration, Member, Problem, TableSettings
+from lssvm.fitting.table_prototypes import (
+    fit_global,
+    moments_of,
+    number_of_prototypes,
+    prototypes_of,
+    rows_of,
+    width_of_prototypes,
+)
+from lssvm.fitting.table_work import Candidate, Clock, Plan, Work
 from lssvm.kernels import RBF, Laplacian, Polynomial
 from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY
-from lssvm.local import LeafEngine, LocalModel, Rows
+from lssvm.local import LeafEngine, LocalModel, Rows, Setting
 from lssvm.solvers.moments import Moments, accumulate
 from lssvm.solvers.primal import solve_on_prototypes
 
@@ -412,3 +419,37 @@ def test_many_threads_stay_within_the_memory_budget(monkeypatch: pytest.MonkeyPa
         n_jobs=16,
     ).fit(X, y)
     assert 4e6 < max(taken) < 8e6
+
+
+def test_prototypes_are_a_quarter_of_the_rows_at_most() -> None:
+    for n, wanted in ((3000, 0), (6000, 1500)):
+        X = np.random.default_rng(0).normal(size=(n, 2))
+        problem = Problem({"standardised": X}, X[:, :1], np.ones(n))
+        work = Work(problem, TableSettings(), Clock(), None, np.arange(n) % 5, lambda event: None)
+        assert number_of_prototypes(work) == wanted
+        asked = replace(work, settings=TableSettings(n_prototypes=50))
+        assert number_of_prototypes(asked) == 50
+
+
+def test_prototypes_are_different_rows() -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(7, 2)), 20, axis=0)
+    for size in (4, 7, 30):
+        Z = prototypes_of(X, size, RBF(0.5), np.random.default_rng(1))
+        assert len(np.unique(Z, axis=0)) == len(Z) == min(size, 7)
+
+
+@pytest.mark.parametrize(("error", "used"), [(0.95, True), (0.8, False), (0.3, False)])
+def test_prototypes_have_to_be_about_as_good_as_leaves(
+    error: float, used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lssvm.fitting.table_prototypes._best_C", lambda *given: (10.0, 1.0))
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    problem = Problem({"standardised": X}, X[:, :1], np.ones(300))
+    work = Work(problem, TableSettings(), Clock(), None, np.arange(300) % 5, lambda event: None)
+    kind, rows = Configuration("standardised", "rbf"), np.arange(200, 300)
+    leaves = Candidate(kind, Setting(10.0, 0.5), error, 0.0, rows=rows)
+    plan = Plan([leaves], learned=np.arange(200))
+    gamma = width_of_prototypes(work, plan, leaves, 50)
+    assert (gamma is not None) == used
+    work = replace(work, settings=TableSettings(n_prototypes=50))  # who asks for some gets them
+    assert width_of_prototypes(work, plan, leaves, 50) is not None

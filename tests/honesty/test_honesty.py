@@ -143,3 +143,14 @@ def test_a_classifier(scoring, options):
     if not options:  # weights of classes are wanted in probabilities
         assert honest(shares), shares
         assert honest(np.subtract(slopes, TOO_FLAT)), slopes
+
+
+def test_a_small_model_holds_groups_out_together():
+    """Rows of a group share their noise: who has seen one of them knows the others."""
+    rng = np.random.default_rng(0)
+    group = np.arange(240) // 6
+    X = rng.normal(size=(40, 3))[group] + 0.01 * rng.normal(size=(240, 3))
+    y = rng.normal(size=40)[group] + 0.01 * rng.normal(size=240)
+    model = LSSVMRegressor(**FAST).fit(X, y, groups=group)
+    assert model.best_score_ < 0.1
+    assert model.compress(60).best_score_ < 0.1

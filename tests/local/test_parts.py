@@ -1,5 +1,7 @@
 """Trees, leaves and parts against dense solves, refits and brute force."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -68,6 +70,28 @@ class TestTree:
         place = tree.route(X)
         for row in np.unique(X, axis=0):
             assert len(set(place[(row == X).all(axis=1)])) == 1
+
+    def test_each_tree_uses_some_of_very_many_equal_rows_and_what_any_knows_is_known(self):
+        own = np.random.default_rng(3)
+        X = np.repeat([[0.0], [1.0], [2.0]], 100, axis=0)
+        rows = Rows(X, X + own.normal(size=X.shape), np.ones(300))
+        models = [fit_local(rows, "euclidean", START, leaf_size=10, n_trees=q) for q in (1, 3)]
+        shares = [np.isfinite(model.leave_one_out(300)).mean() for model in models]
+        assert 0.0 < shares[0] < 0.3 and shares[1] > 1.5 * shares[0]
+        each = np.array([tree.leave_one_out(300) for tree in models[1].partitions])
+        known = np.isfinite(each).any(axis=0)
+        found = models[1].leave_one_out(300)
+        assert np.array_equal(np.isfinite(found), known)
+        np.testing.assert_allclose(found[known], np.nanmean(each[:, known], axis=0))
+
+    def test_directions_have_one_sign_whatever_library_found_them(self, monkeypatch):
+        X = some(400).X
+        tree = grow_tree(X, 50)
+        eigh = np.linalg.eigh
+        monkeypatch.setattr(np.linalg, "eigh", lambda A: (eigh(A)[0], -eigh(A)[1]))
+        other = grow_tree(X, 50)
+        np.testing.assert_array_equal(tree.directions, other.directions)
+        np.testing.assert_array_equal(tree.route(X), other.route(X))
 
     def test_rows_that_no_cut_separates(self):
         tree = grow_tree(np.ones((50, 2)), 10)
@@ -269,6 +293,16 @@ class TestParts:
         quiet, noisy = np.sqrt(model.squared_error(np.array([[-0.9], [0.9]]), 2)[:, 0])
         assert noisy > 3 * quiet
 
+    def test_errors_of_several_trees_are_averaged(self):
+        rows = some(300)
+        use = {"leaf_size": 60, "n_trees": 3, "random": np.random.default_rng(0)}
+        model = fit_local(rows, "euclidean", START, **use)
+        alone = [replace(model, partitions=(one,)) for one in model.partitions]
+        for nearby in (0, 20):
+            found = model.squared_error(rows.X, 300, nearby)
+            each = [one.squared_error(rows.X, 300, nearby) for one in alone]
+            np.testing.assert_allclose(found, np.mean(each, axis=0))
+
 
 class TestUpdates:
     def test_learning_is_fitting_with_the_same_tree(self):
@@ -280,6 +314,14 @@ class TestUpdates:
             rows = both.take(np.flatnonzero(model.partitions[0].tree.route(both.X) == p))
             expected = fit_leaf(rows, "euclidean", START).outputs(more.X, "euclidean")
             np.testing.assert_allclose(leaf.outputs(more.X, "euclidean"), expected, atol=1e-9)
+
+    def test_a_row_is_not_forgotten_with_more_weight_than_it_has(self):
+        rows = some(60)
+        model = fit_local(rows, "euclidean", START, leaf_size=40)
+        heavy = Rows(rows.X[:1], rows.Y[:1], 1.5 * rows.weight[:1])
+        with pytest.raises(InvalidInputError, match="not among the rows of the model"):
+            model.forget(heavy)
+        model.forget(rows.take(np.array([0])))
 
     def test_forgetting_undoes_learning(self):
         first, more = some(200), some(10)

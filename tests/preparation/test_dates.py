@@ -7,7 +7,8 @@ import datetime
 import numpy as np
 import pytest
 
-from lssvm.data.encodings import days, phase
+from lssvm.data.columns import RawColumn
+from lssvm.data.encodings import DateEncoding, NumberEncoding, days, phase
 from lssvm.preparation import TablePreparation
 
 RNG = np.random.default_rng(0)
@@ -75,3 +76,17 @@ def test_missing_dates_are_filled_and_marked():
     np.testing.assert_allclose(Z[3, 0], preparation.transform({"when": [middle]})[0, 0], atol=1e-9)
     np.testing.assert_allclose(Z[3, 1], np.sqrt(0.5))
     np.testing.assert_array_equal(Z[3, 2:], 0.0)
+
+
+def test_cycles_are_whole_circles():
+    days = np.array(["2023-01-01", "2023-07-02", "2023-12-31", "2022-12-31"], "datetime64[us]")
+    column = RawColumn("when", "date", days)
+    position = NumberEncoding(0.0, 0.0, 1.0, np.empty(0), np.empty(0), 0.0)
+    encoding = DateEncoding(position, ("year",), None, "")
+    out = np.empty((4, encoding.width))
+    encoding.encode(column, out)
+    points = out[:, -2:]
+    np.testing.assert_allclose((points**2).sum(axis=1), 1.0)
+    np.testing.assert_allclose(points[1], -points[0], atol=0.01)  # half a year is the other side
+    for last in points[2:]:  # and New Year's Eve is next to New Year
+        assert np.abs(last - points[0]).max() < 0.02

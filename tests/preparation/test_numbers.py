@@ -127,3 +127,12 @@ def test_durations_are_numbers_of_days():
     assert prepared.report_["kind"] == ["duration"]
     expected = TablePreparation().fit_transform({"wait": [0.5, 1.5, 1.0]})
     np.testing.assert_allclose(prepared.transform(table), expected, atol=1e-12)
+
+
+def test_scores_never_fall_where_weights_are_rounding():
+    """Quantiles of neighbouring numbers may fall, and a file with such scores is refused."""
+    values = np.arange(8.0)
+    for share in np.random.default_rng(0).uniform(0.05, 0.95, 1000):
+        weight = np.array([share, *[np.spacing(share)] * 6, 1.0 - share])
+        encoding = learn_normal_scores(Distinct(values, weight), 0.0)
+        assert np.all(np.diff(encoding.scores) >= 0.0)

@@ -271,3 +271,19 @@ def test_dates_as_text_are_taken_where_training_had_dates():
     np.testing.assert_allclose(
         preparation.transform({"when": texts}), preparation.transform({"when": days})
     )
+
+
+@pytest.mark.parametrize("make", [way for way in WAYS if way is not as_polars_categories])
+def test_integers_that_a_float_rounds_are_numbers(make):
+    """Numbers of accounts and of orders: 2**53 and more."""
+    numbers = [2**62 + 1, 3, -(2**60) - 1]
+    (column,) = read_table(make({"order": numbers})).columns
+    assert column.kind == "number"
+    np.testing.assert_array_equal(column.values, np.array(numbers, dtype=np.float64))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int8()])
+def test_integers_of_arrow_with_holes(kind):
+    numbers = [100 if kind == pa.int8() else 2**62 + 1, None, 3]
+    (column,) = read_table(pa.table({"order": pa.array(numbers, kind)})).columns
+    np.testing.assert_array_equal(column.values, np.array(numbers, dtype=np.float64))

@@ -212,6 +212,7 @@ def in_groups(p: Problem) -> Problem:
 
 EVERY = "dual, fixed size, greedy, table"
 _BYTES = "folds are drawn by the bytes of the rows: give cv as splits"
+_NAMES = "folds are drawn by the names of the groups: give cv as splits"
 _COUNTS = "C counts weights: twice the weight is twice the row"
 _FLOAT = "float32 is computed as float32"
 
@@ -220,7 +221,7 @@ TRANSFORMATIONS = {
     for t in (
         Transformation("rows in another order", same, lambda p: p.changed(ORDER), EVERY),
         Transformation("rows in another order, with groups", in_groups,
-                       lambda p: in_groups(p).changed(ORDER), "table", "no groups"),
+                       lambda p: in_groups(p).changed(ORDER), EVERY),
         Transformation("columns in another order", same, lambda p: p.columns(backwards),
                        "table", _BYTES),
         Transformation("x * 3.7 + 11 for x in all number columns", same,
@@ -250,7 +251,7 @@ TRANSFORMATIONS = {
                        lambda p: typed(np.int64)(counted(p)), EVERY),
         Transformation("other names of groups", in_groups,
                        lambda p: replace(p, groups=np.array([f"g{g}" for g in GROUPS])),
-                       "table", "no groups"),
+                       "table", _NAMES),
         Transformation("weights of rows for class weights",
                        lambda p: replace(p, options={"class_weight": factors(p)}),
                        lambda p: replace(p, weight=np.vectorize(factors(p).get)(p.y)), EVERY,

@@ -375,3 +375,25 @@ def test_sharpness_is_that_of_other_rows():
 
     own = fit_sharpness(replace(maps, sharpness=1.0).of(scores, None), labels)
     assert maps.sharpness < own and loss(maps.sharpness) < loss(own)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_the_scale_of_weights_that_count_nothing_means_nothing(method):
+    own = np.random.default_rng(9)
+    scores, weight = own.normal(size=80), own.uniform(0.5, 2.0, 80)
+    positive = scores + own.normal(size=80) > 0
+    once, scaled = (fit_calibrator(scores, positive, w, method) for w in (weight, 40.0 * weight))
+    np.testing.assert_allclose(once(scores), scaled(scores), rtol=1e-6)
+    # Whole numbers count: as many rows more say more.
+    many = fit_calibrator(scores, positive, np.full(80, 40.0), method)
+    assert (
+        np.abs(many(scores) - fit_calibrator(scores, positive, None, method)(scores)).max() > 1e-3
+    )
+
+
+def test_scores_that_say_nothing_give_the_share_of_the_class():
+    positive = np.arange(30) < 6
+    found = fit_calibrator(np.zeros(30), positive, None, "sigmoid")
+    np.testing.assert_allclose(found(np.array([-1.0, 0.0, 1.0])), 7.0 / 32.0)
+    worse = fit_calibrator(np.where(positive, -1.0, 1.0), positive, None, "sigmoid")
+    np.testing.assert_allclose(worse(np.array([-1.0, 1.0])), 7.0 / 32.0)

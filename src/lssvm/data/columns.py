@@ -422,7 +422,9 @@ def read_column(name: str, values: Any, zone: str | None = None) -> RawColumn:
 def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColumn:
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
-        values = np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
+        if not dtype.is_integer():  # Arrow casts no integer that a float would round
+            series = series.cast(nw.Float64())
+        values = np.asarray(series.to_numpy(), dtype=np.float64)
         return RawColumn(name, "boolean" if dtype == nw.Boolean else "number", values)
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         column = category_column(name, series.to_list())

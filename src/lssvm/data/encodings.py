@@ -401,6 +401,7 @@ def learn_normal_scores(distinct: Distinct, indicator: float) -> NumberEncoding:
     weight = distinct.weight / distinct.weight.sum()
     rank = np.cumsum(weight) - weight / 2
     scores = np.clip(ndtri(np.clip(rank, 0.0, 1.0)), -CLIP, CLIP)
+    scores = np.maximum.accumulate(scores)  # rounding would let some fall, which no file takes
     grid, at_grid = distinct.values, scores
     if len(grid) > 2 * GRID:
         wanted = np.searchsorted(rank, ndtr(np.linspace(-CLIP, CLIP, GRID + 1)))

@@ -240,7 +240,8 @@ def validated(estimator: Estimator, X: Any, y: Any = "no_validation", **options:
     """
     without_targets = isinstance(y, str) and y == "no_validation"
     try:
-        checked = validate_data(estimator, X, y, **options)
+        with np.errstate(invalid="ignore"):  # sums of what is too large
+            checked = validate_data(estimator, X, y, **options)
     except ValueError as error:
         text = str(error)
         if text.startswith("Input X contains"):

@@ -56,18 +56,21 @@ class Teacher:
     weight : array of shape (n,)
     inputs : list of arrays of shape (n, d)
         Mapped rows of every member.
+    labels : int array of shape (n,) or None
+        Rows of one label are held out together.
 
     Examples
     --------
     >>> from lssvm.fitting.compression import Teacher
     >>> list(Teacher.__dataclass_fields__)
-    ['Y', 'held_out', 'weight', 'inputs']
+    ['Y', 'held_out', 'weight', 'inputs', 'labels']
     """
 
     Y: FloatArray
     held_out: FloatArray
     weight: FloatArray
     inputs: list[FloatArray]
+    labels: IntArray | None = None
 
     @property
     def aim(self) -> FloatArray:
@@ -87,18 +90,22 @@ class Teacher:
             )
         Y, weight = np.full((n, k), np.nan), np.zeros(n)
         held_out, inputs = np.zeros((n, k)), []
+        labels = np.arange(n)
         share = sum(m.weight for m in fit.members) / max(sum(m.weight for m in members), 1e-12)
         for member in members:
             partition = member.local.partitions[0]
             X = np.zeros((n, partition.leaves[0].rows.X.shape[1]))
             for leaf, rows in zip(partition.leaves, partition.rows, strict=True):
                 X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
+                labels[rows] = rows if leaf.rows.labels is None else leaf.rows.labels
             inputs.append(X)
             held_out += share * max(member.weight, 1e-12) * member.local.leave_one_out(n)
         if fit.offset is not None:
             held_out += fit.offset
         good = np.isfinite(held_out).all(axis=1)
-        return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs])
+        grouped = any(leaf.rows.labels is not None for leaf in members[0].local.leaves)
+        together = labels[good] if grouped else None
+        return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs], together)
 
 
 def compress(
@@ -120,7 +127,7 @@ def compress(
     assert fit.tuning is not None
     teacher, task = Teacher.of(fit), fit.task
     classes = np.asarray(task.decide(teacher.Y)) if isinstance(task, Classes) else None
-    problem = Problem({}, teacher.Y, teacher.weight, None, classes)
+    problem = Problem({}, teacher.Y, teacher.weight, teacher.labels, classes)
     scorer = make_scorer(problem, task, scoring)
     loss: StackLoss = "squared" if classes is None else "log"
     kept = sum(member.model.n_basis for member in fit.local_members)
@@ -236,8 +243,10 @@ def compress_table(
     """
     n = len(teacher.Y)
     random = np.random.default_rng(seed)
-    n_folds = min(5, n)
-    folds = random.permutation(n) % n_folds
+    alone = np.arange(n) if teacher.labels is None else teacher.labels
+    group = np.unique(alone, return_inverse=True)[1].ravel()
+    n_folds = min(5, int(group.max()) + 1)
+    folds = (random.permutation(int(group.max()) + 1) % n_folds)[group]
     most = min(max(sizes), n)
     number, gamma = choose_width(fit, teacher, most, folds, random)
     member, X = fit.local_members[number], teacher.inputs[number]

@@ -106,7 +106,7 @@ def threads_for(work: Work, size: int) -> int:
 def _most(work: Work) -> float:
     """Return how many prototypes may have `_MATRICES` matrices in memory.
 
-    A leaf has two on every thread, in half of the budget: `HostLeaves.largest_leaf`.
+    A leaf has two on every thread, in half of the budget: `LeafEngine.largest_leaf`.
     """
     settings = work.settings
     return float(settings.largest * np.sqrt(settings.engine.n_workers * 4.0 / _MATRICES))

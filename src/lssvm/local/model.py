@@ -152,14 +152,18 @@ class LocalModel:
         return out
 
     def leave_one_out(self, n: int) -> FloatArray:
-        """Return the leave-one-out outputs of the training rows, shape (n, k), trees averaged.
+        """Return the leave-one-out outputs of the training rows, shape (n, k).
+
+        Averages over the trees that know a row: of very many equal rows each uses some.
 
         Parameters
         ----------
         n : int
             Number of training rows.
         """
-        return np.asarray(np.mean([one.leave_one_out(n) for one in self.partitions], axis=0))
+        outputs = np.array([one.leave_one_out(n) for one in self.partitions])
+        known = np.isfinite(outputs).sum(axis=0)
+        return np.where(known > 0, np.nansum(outputs, axis=0) / np.maximum(known, 1), np.nan)
 
     def squared_error(self, X: FloatArray | None, n: int, nearby: int = 0) -> FloatArray:
         """Return the mean squared leave-one-out error around rows, shape (n, 1) or (n, k).

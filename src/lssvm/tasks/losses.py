@@ -185,12 +185,15 @@ class ScorerLoss:
                 f"The scorer {self.scorer!r} asks for what the model does not give ({error}). Use "
                 "a scorer of predictions or decision values."
             ) from error
-        except TypeError as error:
-            if not extra:
-                raise
+        except (TypeError, ValueError) as error:
+            if extra and isinstance(error, TypeError):
+                raise InvalidInputError(
+                    f"The scorer {self.scorer!r} cannot be used with sample weights ({error}). Use "
+                    "one that takes sample_weight, or fit without weights."
+                ) from error
             raise InvalidInputError(
-                f"The scorer {self.scorer!r} cannot be used with sample weights ({error}). Use one "
-                "that takes sample_weight, or fit without weights."
+                f"The scorer {self.scorer!r} cannot score these targets ({error}). Choose another "
+                "one."
             ) from error
 
 
