@@ -244,7 +244,7 @@ def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> 
     D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
     paths = [path for _, path in exact_paths(rows, D, median_of(D))]
     f = int(folds.max()) + 1
-    found = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
+    tuned = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
     at_once = max(1, _ENTRIES // (len(paths) * len(CS) * problem.Y.size))
     for numbers, members in of_equal_size(folds, at_once):
         work.clock.over(1.0)  # whether to go on at all
@@ -253,9 +253,9 @@ def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> 
         for g, v in enumerate(numbers):
             outside = folds != v
             L, F = losses[:, g, outside], outputs[:, g]
-            found.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
-            found.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], work.folds[outside])
-    return found
+            tuned.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
+            tuned.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], work.folds[outside])
+    return tuned
 
 
 def of_equal_size(folds: IntArray, at_once: int) -> Iterator[tuple[IntArray, IntArray]]:

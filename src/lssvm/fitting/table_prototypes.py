@@ -27,7 +27,7 @@ from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
 from lssvm.kernels.base import Expansion
 from lssvm.local import LocalModel, Rows, Setting
-from lssvm.local.leaf import STEPS, Walk, weighted_error
+from lssvm.local.leaf import STEPS, LocalSearch, weighted_error
 from lssvm.prototypes import RPCholesky, select_prototypes
 from lssvm.solvers.moments import Moments, accumulate, nystrom_map, total
 from lssvm.solvers.primal import primal_system, solve_on_prototypes
@@ -278,11 +278,11 @@ def without(sums: list[Moments], left_out: int) -> Moments:
 def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
     """Return the C of the smallest error of a row of the first cell, and that error."""
     train, test = without(sums, 0), sums[0]
-    walk = Walk(Setting(10.0, 1.0), _TRIES, STEPS[:2])
-    while (setting := walk.next()) is not None:
+    search = LocalSearch(Setting(10.0, 1.0), _TRIES, STEPS[:2])
+    while (setting := search.propose()) is not None:
         coef, intercept = solve_on_prototypes(train, gram, setting.C)
-        walk.tell(float(test.squared_error(coef[None], intercept[None]).sum() / test.weight))
-    return walk.best.C, walk.error
+        search.update(float(test.squared_error(coef[None], intercept[None]).sum() / test.weight))
+    return search.best.C, search.error
 
 
 def fit_prototypes(

@@ -19,7 +19,7 @@ from lssvm._core.blocks import n_threads
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels.radial import Distance
 from lssvm.local.engine import LeafEngine, LeafTask
-from lssvm.local.leaf import Leaf, Rows, Setting, Walk
+from lssvm.local.leaf import Leaf, LocalSearch, Rows, Setting
 from lssvm.local.model import Tree
 from lssvm.solvers import ExactFit
 
@@ -250,7 +250,7 @@ class DeviceLeaves(LeafEngine):
         draft: bool = False,
         held_out: bool = True,
     ) -> list[Leaf]:
-        """Fit an exact model to each of several sets of rows, walking to better settings.
+        """Fit an exact model to each of several sets of rows, with a local search for better settings.
 
         Parameters
         ----------
@@ -341,10 +341,10 @@ class DeviceLeaves(LeafEngine):
         leaves = [tasks[i].rows for i in batch]
         stack = _Stack.of(self.place, leaves, tasks[batch[0]].distance)
         repeats = [_grouped(self.place, rows) for rows in leaves]
-        walks = [Walk(tasks[i].start, tries) for i in batch]
+        searches = [LocalSearch(tasks[i].start, tries) for i in batch]
         best: _Solved | None = None
         while True:
-            tried = [walk.next(stop) for walk in walks]
+            tried = [search.propose(stop) for search in searches]
             active = [i for i, setting in enumerate(tried) if setting is not None]
             if not active:
                 break
@@ -353,7 +353,7 @@ class DeviceLeaves(LeafEngine):
             solved = _solve(stack, chosen, settings, [repeats[i] for i in active])
             better = []
             for place, (i, error) in enumerate(zip(active, solved.error.tolist(), strict=True)):
-                if walks[i].tell(error):
+                if searches[i].update(error):
                     better.append(place)
             if best is None:
                 best = solved
@@ -367,15 +367,15 @@ class DeviceLeaves(LeafEngine):
         return [
             Leaf(
                 rows,
-                walk.best,
+                search.best,
                 ExactFit(
                     coef[i, : len(rows.X)].copy(),
                     intercept[i].copy(),
                     left_out[i, : len(rows.X)].copy(),
                 ),
-                walk.error,
+                search.error,
             )
-            for i, (rows, walk) in enumerate(zip(leaves, walks, strict=True))
+            for i, (rows, search) in enumerate(zip(leaves, searches, strict=True))
         ]
 
     def outputs(

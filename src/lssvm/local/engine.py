@@ -43,7 +43,7 @@ class LeafTask:
     distance : {"sqeuclidean", "euclidean", "cityblock"}
         What the kernel is a function of.
     start : Setting
-        Where the walk to a better setting begins.
+        Where the search for a better setting begins.
     near : ExactFit, optional
         See `fit_leaf`.
 

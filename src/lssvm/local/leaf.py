@@ -309,7 +309,8 @@ def fit_leaf(
         D = fill_distances(X, distance, np.empty((n, n)), threads=threads)
     repeats = rows.repeats() if n > 1 else ALONE
     if start.loss == "logistic":
-        return fit_logistic_leaf(rows, start, D, repeats, near, tries=tries, stop=stop, draft=draft)
+        K = exponential(D, start.gamma, np.empty_like(D) if shared else D)
+        return fit_logistic_leaf(rows, start, K, repeats, near, tries=tries, stop=stop, draft=draft)
     single = D.astype(np.float32) if n >= _SINGLE and (draft or held_out) else None
     free: list[FloatArray] = []  # a matrix in single precision that nobody needs any more
 
@@ -333,10 +334,10 @@ def fit_leaf(
     if tries == 1:
         best, factor = solve(start, held_out)
     else:
-        walk, factor = Walk(start, tries), None
-        while (setting := walk.next(stop)) is not None:
+        search, factor = LocalSearch(start, tries), None
+        while (setting := search.propose(stop)) is not None:
             leaf, new = solve(setting)
-            better = walk.tell(leaf.error)
+            better = search.update(leaf.error)
             if better:
                 best, factor, new = leaf, new, factor
             if new is not None:
@@ -351,7 +352,7 @@ def fit_leaf(
 def fit_logistic_leaf(
     rows: Rows,
     start: Setting,
-    D: FloatArray,
+    K: FloatArray,
     repeats: Repeats,
     near: ExactFit | None,
     *,
@@ -363,9 +364,8 @@ def fit_logistic_leaf(
 
     The error of the leaf is the log loss of its leave-one-out outputs.
     """
-    K = exponential(D, start.gamma, np.empty_like(D))
-    walk = Walk(start, tries, steps=((4.0, 1.0), (0.25, 1.0)))
-    while (setting := walk.next(stop)) is not None:
+    search = LocalSearch(start, tries, steps=((4.0, 1.0), (0.25, 1.0)))
+    while (setting := search.propose(stop)) is not None:
         single = len(K) >= _SINGLE and setting.C * len(K) < 4.0 * _CONDITION
         fit = solve_logistic(
             K, rows.Y, setting.C, rows.weight, repeats, start=near, single=single, draft=draft
@@ -373,7 +373,7 @@ def fit_logistic_leaf(
         near = fit
         losses = -log_expit(rows.Y * fit.left_out).sum(axis=1)
         leaf = Leaf(rows, setting, fit, float(np.average(losses, weights=rows.weight)))
-        if walk.tell(leaf.error):
+        if search.update(leaf.error):
             best = leaf
     return best
 
@@ -385,11 +385,11 @@ def exponential(D: FloatArray, gamma: float, out: FloatArray) -> FloatArray:
 
 
 STEPS = ((4.0, 1.0), (0.25, 1.0), (1.0, 0.5), (1.0, 2.0))
-"""Factors of (C, gamma) that a walk tries in turn."""
+"""Factors of (C, gamma) that a local search tries in turn."""
 
 
-class Walk:
-    """A walk from setting to setting while the leave-one-out error falls.
+class LocalSearch:
+    """A local search from setting to setting while the leave-one-out error falls.
 
     Parameters
     ----------
@@ -407,11 +407,11 @@ class Walk:
 
     Examples
     --------
-    >>> from lssvm.local.leaf import Setting, Walk
-    >>> walk = Walk(Setting(1.0, 1.0), tries=9)
-    >>> while (setting := walk.next()) is not None:
-    ...     better = walk.tell((setting.C - 16.0) ** 2 + 1.0)
-    >>> walk.best.C
+    >>> from lssvm.local.leaf import Setting, LocalSearch
+    >>> search = LocalSearch(Setting(1.0, 1.0), tries=9)
+    >>> while (setting := search.propose()) is not None:
+    ...     better = search.update((setting.C - 16.0) ** 2 + 1.0)
+    >>> search.best.C
     16.0
     """
 
@@ -421,26 +421,26 @@ class Walk:
         self.best, self.error = start, np.inf
         self._tries, self._seen = tries, {start}
         self._all, self._steps = steps, list(steps)
-        self._asked: tuple[Setting, tuple[float, float] | None] = (start, None)
-        self._told = 0
+        self._proposed: tuple[Setting, tuple[float, float] | None] = (start, None)
+        self._updates = 0
 
-    def next(self, stop: Callable[[], bool] = lambda: False) -> Setting | None:
-        """Return the setting to try next, or None at the end; ``stop`` ends the walk early."""
-        if not self._told:
-            return self._asked[0]
-        while self._steps and self._told < self._tries and self.error > 0.0 and not stop():
+    def propose(self, stop: Callable[[], bool] = lambda: False) -> Setting | None:
+        """Return the setting to try next, or None at the end; ``stop`` ends the search early."""
+        if not self._updates:
+            return self._proposed[0]
+        while self._steps and self._updates < self._tries and self.error > 0.0 and not stop():
             step = self._steps.pop(0)
             new = self.best.times(*step)
             if new not in self._seen:
                 self._seen.add(new)
-                self._asked = new, step
+                self._proposed = new, step
                 return new
         return None
 
-    def tell(self, error: float) -> bool:
-        """Take the error of the setting that `next` gave; return whether it is the best so far."""
-        setting, step = self._asked
-        self._told += 1
+    def update(self, error: float) -> bool:
+        """Take the error of the setting that `propose` gave; return whether it is the best so far."""
+        setting, step = self._proposed
+        self._updates += 1
         if step is not None and not error < (1.0 - _CLEAR) * self.error:
             return False
         self.best, self.error = setting, error
