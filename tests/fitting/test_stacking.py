@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
 from lssvm.fitting.stacking import StackRule, combine, cross_stack, fit_stack, mean_loss
 
@@ -252,3 +252,56 @@ def test_folds_without_known_rows_take_the_mean():
     out = cross_stack(G, Y, ONES, folds, StackRule())
     np.testing.assert_allclose(out[folds == 0], sum(F)[folds == 0] / 3.0)
     assert np.isnan(out[folds == 1]).all()
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_outputs_of_folds_rank_noise_as_chance_does_on_one_scale(common):
+    """The offset of a fold tells what classes it has: the area of noise must be one half."""
+    areas = []
+    for seed in range(60):
+        own = np.random.default_rng([3, seed])
+        t = np.where(own.uniform(size=(60, 1)) < 0.5, 1.0, -1.0)
+        folds = own.permutation(60) % 10
+        rule = StackRule("log", common_scale=common)
+        out = cross_stack([own.normal(size=t.shape)], t, np.ones(60), folds, rule)
+        areas.append(roc_auc_score(t[:, 0] > 0, out[:, 0]))
+    error = np.std(areas) / np.sqrt(len(areas))
+    if common:
+        assert abs(np.mean(areas) - 0.5) < 2.0 * error
+    else:
+        assert np.mean(areas) < 0.5 - 4.0 * error
+
+
+def test_the_common_scale_moves_whole_folds():
+    """Within a fold outputs keep their order; its own targets have no part in them."""
+    own = np.random.default_rng(4)
+    t = np.where(own.uniform(size=(40, 3)) < 0.4, 1.0, -1.0)
+    G = [own.normal(size=t.shape) for _ in range(2)]
+    folds, weight = np.arange(40) % 4, own.uniform(0.5, 2.0, 40)
+    G[0][5] = np.nan
+    plain = cross_stack(G, t, weight, folds, StackRule())
+    common = cross_stack(G, t, weight, folds, StackRule(common_scale=True))
+    others = np.where((folds == 0)[:, None], -t, t)  # other targets of the first fold
+    changed = cross_stack(G, others, weight, folds, StackRule(common_scale=True))
+
+    def steps(outputs, v):
+        rows = np.flatnonzero((folds == v) & (np.arange(40) != 5))
+        return np.diff(outputs[rows], axis=0)
+
+    for v in range(4):
+        factor = steps(common, v) / steps(plain, v)
+        assert factor[0, 0] > 0.0
+        np.testing.assert_allclose(factor, factor[0, 0])
+    factor = steps(changed, 0) / steps(common, 0)
+    np.testing.assert_allclose(factor, factor[0, 0])
+    assert np.isnan(common[5]).all() and np.isfinite(np.delete(common, 5, axis=0)).all()
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_rows_of_which_none_is_known_leave_the_shares_of_the_classes(k):
+    """Equal rows are held out together: nothing is known of any of them."""
+    t = np.where(np.arange(12)[:, None] % 4 == np.arange(k), 1.0, -1.0)
+    stack = fit_stack([np.full(t.shape, np.nan)], t, np.ones(12), "log")
+    share = stack.offset if k > 1 else np.array([stack.offset[0], 0.0])
+    wanted = [0.25, 0.75] if k == 1 else [1.0 / 3.0] * 3
+    np.testing.assert_allclose(softmax(share), wanted)

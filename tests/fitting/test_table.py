@@ -31,7 +31,7 @@ from lssvm.fitting.table import (
     without_rows,
     worth_fitting,
 )
-from lssvm.fitting.table_scoring import known_outputs
+from lssvm.fitting.table_scoring import ClassScorer, known_outputs
 from lssvm.fitting.table_work import Candidate, Clock, Plan, Work, clearly_best
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
@@ -39,6 +39,8 @@ from lssvm.kernels.metric import IDENTITY
 from lssvm.kernels.radial import KERNEL_OF, distances
 from lssvm.kernels.warp import Warp
 from lssvm.local import LeafEngine, Rows, Setting, fit_leaf, grow_tree
+from lssvm.solvers.exact import ExactPath
+from lssvm.tasks import Classes
 
 
 def quiet(event):
@@ -307,6 +309,46 @@ def test_a_scorer_chooses_what_is_stacked():
     error = [np.mean(np.abs(f.state.held_out - p.Y)) for f in (best, worst)]
     assert error[0] < 0.8 * error[1]
     assert len(worst.members) <= 2 and len(best.members) <= 2
+
+
+@pytest.mark.parametrize("limit", [0.5, 1.0, 4.0])
+def test_a_slow_scorer_does_not_hold_up_a_fit_that_is_out_of_time(limit):
+    p = problem(60, classes=True)
+    seconds = 0.0
+
+    class Slow(ClassScorer):
+        def loss(self, outputs, rows):
+            nonlocal seconds
+            seconds += 0.02
+            return super().loss(outputs, rows)
+
+    def scorer():
+        task = Classes.of(np.arange(2), multiclass="ova")
+        return Slow(task, p.classes, p.weight, "balanced_accuracy")
+
+    ask = TableSettings.preset("fast", configurations=TWO, rounds=0)
+    fit = fit_table(p, ask, Clock(limit, lambda: seconds), quiet, scorer())
+    assert seconds < 1.1 * limit + 2.0
+    assert np.isfinite(fit.state.held_out).all()
+    fit_table(p, ask, Clock(), quiet, scorer())
+    assert seconds > 15.0
+
+
+def test_folds_of_few_rows_end_with_the_time(monkeypatch):
+    seconds, outputs = 0.0, ExactPath.left_out_of_folds
+
+    def slow(path, *given):
+        nonlocal seconds
+        seconds += 1.0
+        return outputs(path, *given)
+
+    monkeypatch.setattr(ExactPath, "left_out_of_folds", slow)
+    ask = TableSettings.preset("fast", configurations=TWO, rounds=0)
+    fit = fit_table(problem(60), ask, Clock(3.0, lambda: seconds), quiet)
+    assert 0.0 < seconds < 1.1 * 3.0 + 8.0  # a configuration on which it has begun has 8 widths
+    assert np.isfinite(fit.state.held_out).all()
+    fit_table(problem(60), ask, Clock(), quiet)
+    assert seconds >= 8.0 + 16.0
 
 
 def test_fast_fits_at_most_two_configurations():

@@ -14,7 +14,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.fitting.record import Scaling
-from lssvm.fitting.stacking import most_used
+from lssvm.fitting.stacking import mean_and_spread, most_used, on_common_scale
 from lssvm.fitting.table_record import SCALINGS, Configuration, Problem
 from lssvm.fitting.table_work import Candidate, Work, ordered
 from lssvm.kernels.radial import fill_distances
@@ -174,8 +174,10 @@ def median_of(D: FloatArray) -> float:
     return float(np.median(some)) if len(some) else 1.0
 
 
-def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> FloatArray:
+def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> FloatArray | None:
     """Return outputs of rows by stacks that were screened, tuned and weighed without their fold.
+
+    None where the time does not suffice.
 
     Parameters
     ----------
@@ -202,9 +204,13 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
     n_folds = _FOLDS["numbers" if problem.classes is None else "classes"]
     folds = replace(problem, classes=None).folds(n_folds, random)
     sets = distinct(problem, work.settings.configurations)
-    tuned = work.parallel(lambda c: tuned_outside(work, c, folds), sets)
+    results = work.parallel(lambda c: tuned_outside(work, c, folds), sets)
+    tuned = [one for one in results if one is not None]
     out = np.full(problem.Y.shape, np.nan)
+    scales = []
     for v in np.unique(folds):
+        if len(tuned) < len(results) or work.clock.over(0.9):
+            return None
         inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
         Y, weight = problem.Y[outside], problem.weight[outside]
         chosen = np.arange(len(sets), dtype=np.intp)
@@ -214,9 +220,13 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
             chosen = most_used(rule.fit(crossed, Y, weight, outside).weights)
         outputs = [tuned[i].outputs[v] for i in chosen] + learned
         plain = np.arange(len(outputs)) < len(chosen) if learned else None
-        stack = work.rule(plain=plain).fit([F[outside] for F in outputs], Y, weight, outside)
+        rule = work.rule(plain=plain)
+        stack = rule.fit([F[outside] for F in outputs], Y, weight, outside)
         out[inside] = stack.outputs([F[inside] for F in outputs])
-    return out
+        outer = stack.outputs([F[outside] for F in outputs])
+        if np.isfinite(outer).any():
+            scales.append((inside, *mean_and_spread(outer, weight)))
+    return on_common_scale(out, scales) if scales and rule.common_scale else out
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +247,8 @@ class TunedOutside:
     crossed: FloatArray
 
 
-def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> TunedOutside:
-    """Tune a configuration without each of the folds (n,), numbered from 0."""
+def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> TunedOutside | None:
+    """Tune a configuration without each of the folds (n,), numbered from 0; None: out of time."""
     problem = work.problem
     rows = problem.rows(configuration.scaling, work.settings.metric)
     D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
@@ -247,7 +257,8 @@ def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> 
     tuned = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
     at_once = max(1, _ENTRIES // (len(paths) * len(CS) * problem.Y.size))
     for numbers, members in of_equal_size(folds, at_once):
-        work.clock.over(1.0)  # whether to go on at all
+        if work.clock.over(0.8):
+            return None
         outputs = np.concatenate([path.left_out_of_folds(CS, members) for path in paths])
         losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
         for g, v in enumerate(numbers):

@@ -163,6 +163,8 @@ def _log_stack(
 ) -> Stack:
     """Return the stack of the smallest log loss, near the scaled weights of squared errors."""
     rows = np.flatnonzero(known_rows(outputs))
+    if not len(rows):  # equal rows, which are held out together
+        return Stack(start, _shares(np.asarray(Y > 0, dtype=np.float64), weight / weight.sum()))
     rows = rows[:: max(1, -(-len(rows) // _MOST_ROWS))]
     F = np.stack([F[rows] for F in outputs])  # (q, n, k)
     Y, share = Y[rows], weight[rows] / weight[rows].sum()
@@ -241,6 +243,8 @@ class StackRule:
     shift : callable or None
         From stacked outputs (m, k) and the numbers of their rows to what is added to the outputs so
         that decisions suit the scorer.
+    common_scale : bool
+        Whether outputs of several folds are brought to one scale, see `on_common_scale`.
     """
 
     loss: StackLoss = "squared"
@@ -248,6 +252,7 @@ class StackRule:
     at_most: int | None = None
     scorer: Callable[[FloatArray, IntArray], float] | None = None
     shift: Callable[[FloatArray, IntArray], FloatArray] | None = None
+    common_scale: bool = False
 
     def fit(
         self,
@@ -306,11 +311,46 @@ def cross_stack(
     Models are chosen and weighted for the rows of a fold by the other folds.
     """
     out = np.full(Y.shape, np.nan)
+    scales = []
     for v in np.unique(folds):
-        inside, outside = folds == v, np.flatnonzero(folds != v)
+        inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
         if not len(outside) or not known_rows([F[outside] for F in outputs]).any():
             stack = Stack(np.full(len(outputs), 1.0 / len(outputs)), np.zeros(Y.shape[1]))
         else:
             stack = rule.fit([F[outside] for F in outputs], Y[outside], weight[outside], outside)
+            outer = stack.outputs([F[outside] for F in outputs])
+            scales.append((inside, *mean_and_spread(outer, weight[outside])))
         out[inside] = stack.outputs([F[inside] for F in outputs])
+    return on_common_scale(out, scales) if rule.common_scale and scales else out
+
+
+def mean_and_spread(outputs: FloatArray, weight: FloatArray) -> tuple[FloatArray, float]:
+    """Return the mean (k,) of known outputs (m, k), and the root mean square of what deviates."""
+    good = np.isfinite(outputs).all(axis=1)
+    mean = np.average(outputs[good], axis=0, weights=weight[good])
+    return mean, float(np.sqrt(mean_loss(outputs - mean, 0.0 * outputs, weight, "squared")))
+
+
+def on_common_scale(
+    outputs: FloatArray, scales: Sequence[tuple[IntArray, FloatArray, float]]
+) -> FloatArray:
+    """Return outputs (n, k) of the stacks of several folds with one mean and spread.
+
+    Parameters
+    ----------
+    outputs : array of shape (n, k)
+    scales : sequence of (rows, mean, spread)
+        Rows of a fold, and where the outputs of its stack for rows outside lie.
+
+    Notes
+    -----
+    Stacks differ in offset and scale, each a little against the targets of its fold: rows of a fold
+    with many positives have a stack of few. Outputs of different folds, put in one order, would
+    rank worse than those of any one stack do. The targets of a fold have no part in its scale.
+    """
+    out = outputs.copy()
+    middle = np.mean([mean for _, mean, _ in scales], axis=0)
+    common = np.mean([spread for _, _, spread in scales])
+    for rows, mean, spread in scales:
+        out[rows] = middle + (outputs[rows] - mean) * (common / spread if spread > 0.0 else 1.0)
     return out

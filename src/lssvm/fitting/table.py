@@ -918,7 +918,9 @@ def held_out_outputs(
     rounds = [c.rounds for c in candidates]
     if n <= NESTED and not work.clock.over(0.7):
         learned = [F for F, done in zip(honest, rounds, strict=True) if done]
-        return nested_outputs(work, learned, max(work.settings.plain, 4))
+        nested = nested_outputs(work, learned, max(work.settings.plain, 4))
+        if nested is not None:
+            return nested
     others = [known(c) for c in plan.dropped] if n < SMALL else []
     at_most = None
     if others and all(F is not None for F in others):

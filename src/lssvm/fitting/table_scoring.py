@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,12 +117,12 @@ class ClassScorer:
         )
         return known.score_by(scorer, classes[self.labels[rows]], self.weight[rows])
 
-    @property
-    def _decides(self) -> bool:
-        """Whether the scorer looks at decisions, and not at probabilities or decision values."""
+    @cached_property
+    def ranks(self) -> bool:
+        """Whether the scorer looks at probabilities or decision values, and not at decisions."""
         scorer = read_scorer(self.scoring)
         if scorer is None:
-            return True
+            return False
         called: list[str] = []
         n = 2 * len(self.task.classes)
         labels = np.arange(n) % len(self.task.classes)
@@ -141,7 +142,7 @@ class ClassScorer:
         )
         with suppress(ValueError, TypeError):  # scorers with pos_label=1 take class numbers only
             known.score_by(scorer, self.task.classes[labels], np.ones(n))
-        return bool(called)
+        return not called
 
     def check(self) -> None:
         """Raise where the scorer cannot score this problem."""
@@ -163,7 +164,7 @@ class ClassScorer:
         classes the logarithms of their shares are taken off the log-odds, in quarters.
         """
         labels, k = self.labels[rows], outputs.shape[1]
-        if not self._decides:
+        if self.ranks:
             return np.zeros(k)
         if k == 1:
             places = np.quantile(outputs[:, 0], np.linspace(0.0, 1.0, 23)[1:-1])
@@ -229,6 +230,11 @@ class NumberScorer:
     def chooses(self) -> bool:
         """Whether a score was given."""
         return self.scoring is not None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether outputs need one scale: numbers have it."""
+        return False
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the mean squared error, or the chosen score with a minus sign."""

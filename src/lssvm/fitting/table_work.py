@@ -105,11 +105,17 @@ class Scorer(Protocol):
     chooses : bool
         Whether the loss chooses configurations and stacks; if not, the log loss of classes and the
         squared error of numbers do.
+    ranks : bool
+        Whether the loss compares outputs of rows with each other, so that they need one scale.
     """
 
     @property
     def chooses(self) -> bool:
         """Whether the loss chooses."""
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the loss compares outputs of rows."""
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the loss of outputs (m, k) for some rows (m,) of a problem."""
@@ -318,11 +324,15 @@ class Work:
         return "log" if classes else "squared"
 
     def rule(self, **others: Any) -> StackRule:
-        """Return how models are stacked."""
+        """Return how models are stacked; out of time decisions stay those of the loss."""
         if self.scorer is None or not self.scorer.chooses:
             return StackRule(self.loss, **others)
         return StackRule(
-            self.loss, scorer=self.scorer.loss, shift=self.scorer.decision_shift, **others
+            self.loss,
+            scorer=self.scorer.loss,
+            shift=None if self.clock.over(1.0) else self.scorer.decision_shift,
+            common_scale=self.scorer.ranks,
+            **others,
         )
 
     def unit(self, n_rows: int) -> float:

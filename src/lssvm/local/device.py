@@ -250,7 +250,7 @@ class DeviceLeaves(LeafEngine):
         draft: bool = False,
         held_out: bool = True,
     ) -> list[Leaf]:
-        """Fit an exact model to each of several sets of rows, with a local search for better settings.
+        """Fit an exact model to each of several sets of rows, searching for better settings.
 
         Parameters
         ----------

@@ -438,7 +438,7 @@ class LocalSearch:
         return None
 
     def update(self, error: float) -> bool:
-        """Take the error of the setting that `propose` gave; return whether it is the best so far."""
+        """Take the error of the proposed setting; return whether it is the best so far."""
         setting, step = self._proposed
         self._updates += 1
         if step is not None and not error < (1.0 - _CLEAR) * self.error:
