@@ -476,10 +476,10 @@ def test_a_doubling_is_expected_to_gain_less_than_the_last_one(monkeypatch):
     assert len(gains) > 3
 
 
-@pytest.mark.parametrize("gain, rounds", [(0.9, 1), (-1e9, 3)])
-def test_rounds_end_when_one_gains_too_little(gain, rounds):
+@pytest.mark.parametrize("gain, patience, rounds", [(0.9, 0, 1), (0.9, 1, 2), (-1e9, 0, 3)])
+def test_rounds_end_when_they_gain_too_little(gain, patience, rounds):
     p = problem(500)
-    work = make_work(p, gain=gain, learned_leaf=150)
+    work = make_work(p, gain=gain, patience=patience, learned_leaf=150)
     start = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
     learn_on_rows(work, start, np.arange(300), np.arange(300, 500), "metric", 3)
     assert len(work.steps) == rounds

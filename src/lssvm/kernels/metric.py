@@ -432,6 +432,9 @@ def one_sided_slopes(
     return right, left
 
 
+_FARTHEST = 30.0
+"""Scaled distance beyond which the sum of the kernel values on the far side is rounding only."""
+
 Difference: TypeAlias = Callable[[int, FloatArray, IntArray, IntArray], FloatArray]
 """From a feature, its levels, those of the rows and those moved to (n,) to changes (n, k)."""
 
@@ -454,6 +457,7 @@ def _laplacian_steps(
         up = (to > place)[:, None]
         moved = gamma * np.abs(levels[to] - levels[place])[:, None]
         behind = np.where(up, most[:, :, feature], total - less[:, :, feature])
+        moved = np.minimum(moved, _FARTHEST)
         return np.asarray(np.expm1(-moved) * behind + np.expm1(moved) * (total - behind))
 
     return difference, -gamma * (less + most - total[:, :, None])

@@ -179,8 +179,10 @@ class FixedSizePoint:
         folds, objective = range(features.n_folds), self.objective
         training = {v: features.training(v, columns) for v in folds}
         known = {v: part for v, part in training.items() if part.n > 0}
-        paths = fold_paths(list(known.values()), None, bias=objective.bias)
-        solved = dict(zip(known, paths.solve(C, objective.method), strict=True))
+        solved: dict[int, tuple[Array, Array]] = {}
+        if known:
+            paths = fold_paths(list(known.values()), None, bias=objective.bias)
+            solved = dict(zip(known, paths.solve(C, objective.method), strict=True))
         return [features.testing(v, columns) for v in folds], solved
 
     def left_out_outputs(self, C: FloatArray, columns: IntArray) -> FloatArray:
