@@ -265,3 +265,22 @@ def test_the_factor_of_exponentials_has_the_smallest_squared_error():
     for other in (0.99, 1.01):
         assert (errors(factor) < errors(other * factor)).all()
     assert (np.abs(factor - 1.0) > 0.05).all()
+
+
+def test_the_threshold_is_the_probability_at_which_decisions_change():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, 3))
+    y = (X[:, 0] + random.normal(size=600) > 2.2).astype(int)  # about one row in sixteen
+    plain, balanced = (
+        LSSVMClassifier("fast", scoring=scoring).fit(X, y)
+        for scoring in (None, "balanced_accuracy")
+    )
+    new = random.normal(size=(2000, 3))
+    for model in (plain, balanced):
+        p = model.predict_proba(new)[:, 1]
+        chosen = model.predict(new) == 1
+        assert p[chosen].min() >= model.threshold_ - 1e-9
+        assert p[~chosen].max() <= model.threshold_ + 1e-9
+    assert balanced.threshold_ < 0.5 * plain.threshold_
+    with pytest.raises(AttributeError, match="two classes"):
+        _ = LSSVMClassifier("fast").fit(X, y + (X[:, 1] > 1)).threshold_

@@ -379,7 +379,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         of `predict` is the most probable one, unless decisions of a model for tables follow
         ``scoring``.
         """
-        return self._probability_rows(X, _class_probabilities, "predict_proba")
+        return self._probability_rows(X, class_probabilities, "predict_proba")
 
     @available_if(_calibrates)
     def predict_log_proba(self, X: Any) -> Any:
@@ -435,14 +435,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._once("probabilities", "Probabilities", compute)
 
 
-def _class_probabilities(
-    probabilities: Probabilities, task: Classes, raw: FloatArray
-) -> FloatArray:
+def class_probabilities(probabilities: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
+    """Return the probabilities (n, n_classes) of outputs (n, k)."""
     return probabilities.of(np.asarray(raw, dtype=np.float64), task.decide(raw))
 
 
 def _log_probabilities(probabilities: Probabilities, task: Classes, raw: FloatArray) -> FloatArray:
-    p = _class_probabilities(probabilities, task, raw)
+    p = class_probabilities(probabilities, task, raw)
     return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 

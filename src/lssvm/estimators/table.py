@@ -17,7 +17,14 @@ from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
 from lssvm._core.errors import InvalidInputError, not_known
 from lssvm.data.dataset import Dataset
 from lssvm.data.sampling import Sample
-from lssvm.estimators.base import KernelClassifier, KernelEstimator, intervals, local_ends, reports
+from lssvm.estimators.base import (
+    KernelClassifier,
+    KernelEstimator,
+    class_probabilities,
+    intervals,
+    local_ends,
+    reports,
+)
 from lssvm.estimators.opening import Inputs
 from lssvm.estimators.table_fit import (
     Targets,
@@ -115,6 +122,9 @@ class LSSVMClassifier(KernelClassifier):
     best_score_ : float
         The accuracy (or ``scoring``) of held-out predictions: rows by models, metrics and weights
         that have not seen their targets. An estimate of the score on new rows.
+    threshold_ : float
+        Two classes only: the probability of ``classes_[1]`` at which `predict` changes. About 1/2,
+        unless ``scoring`` depends on decisions: held-out predictions then choose it.
     metric_ : array of shape (d, d)
         Of the configuration with the largest weight, for the prepared features.
     feature_importances_ : array of shape (n_columns,)
@@ -243,6 +253,16 @@ class LSSVMClassifier(KernelClassifier):
 
     def _inputs(self, X: Any, method: str = "predict") -> Inputs:
         return inputs_of(self, X)
+
+    @property
+    def threshold_(self) -> float:
+        """The probability of ``classes_[1]`` at which `predict` changes; two classes only."""
+        check_is_fitted(self)
+        if len(self.classes_) != 2:
+            text = f"threshold_ is of two classes; there are {len(self.classes_)}: use predict."
+            raise AttributeError(text)
+        changes = np.zeros((1, 1))
+        return float(class_probabilities(self._probabilities(), self._task, changes)[0, 1])
 
     @property
     def metric_(self) -> FloatArray:
