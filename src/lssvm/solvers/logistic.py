@@ -30,8 +30,9 @@ from lssvm.solvers.exact import ALONE, ExactFit, Repeats, refine, solve_exact
 _STEPS = 20  # Newton steps at most
 _CLOSE = 2e-2  # of a probability: the next step is the last in single precision
 _POLISHED = 10  # steps in double precision at most: each about squares the error that is left
-_SETTLED = 1e-9  # of a probability: the last step in double precision
-_FLATTEST = 1e-4  # curvature that a row has at least
+_SETTLED = 1e-6  # of a probability: what is left after such a step is about its square
+_FLATTEST = 1e-4  # curvature that a row has at least: longer steps would go too far
+_FLATTEST_OF_LAST = 1e-8  # the same in the last steps, which are short
 _HALVINGS = 6  # of a step that does not help
 _FAR = 30.0  # log-odds beyond which nothing changes
 
@@ -113,9 +114,9 @@ def _newton(
         both = target * log_expit(f) + (1.0 - target) * log_expit(-f)
         return float(0.5 * coef @ (f - b) - strength @ both)
 
-    def linearised(f: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def linearised(f: FloatArray, least: float = _FLATTEST) -> tuple[FloatArray, FloatArray]:
         p = expit(f)
-        curvature = np.maximum(p * (1.0 - p), _FLATTEST)
+        curvature = np.maximum(p * (1.0 - p), least)
         return f + (target - p) / curvature, 1.0 / (strength * curvature)
 
     f, coef, b = np.zeros(n), np.zeros(n), 0.0
@@ -161,7 +162,7 @@ def _newton(
         if moved < _SETTLED:
             break
         f = new
-        z, noise = linearised(f)
+        z, noise = linearised(f, _FLATTEST_OF_LAST)
         if dtype is np.float64:
             np.copyto(A, K)
             fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
