@@ -109,7 +109,7 @@ class Model:
         Columns that rows have.
     feature_names : array of str or None
     preparation : dict or None
-        From raw columns to features, in files of formats 2 and 3; newer files have it in ``record``.
+        From raw columns to features, in files of formats 2 and 3; newer ones have it in the record.
     record : Fit, SeriesFit or None
         None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
     """
