@@ -322,7 +322,7 @@ MUTATIONS = (
         "fitting/test_stacking.py",
     ),
     change(
-        "_log_stack.best",
+        "_log_stack.minimised",
         "[(A, 1e3)] * B",
         "[(-1e3, 1e3)] * B",
         "fitting/test_stacking.py",
