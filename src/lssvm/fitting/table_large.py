@@ -1,7 +1,7 @@
-"""Tables of very many rows: everything is chosen on some of them, all of them make the parts.
+"""Tables of very many rows: everything is chosen on a sample, and leaves are fitted to all rows.
 
 Preparation, configurations, metrics and trees come from a sample; one pass sends every row to its
-parts; parts are solved some at a time.
+leaves; then leaves are solved in batches.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
 from lssvm.local import Leaf, LeafStore, LeafTask, LocalModel, Partition, Tree, grow_tree
 from lssvm.local.store import LeafRows
 
-_TOGETHER = 2**29  # numbers of kernel matrices of parts that an engine gets at a time
-_FEWEST = 125  # rows of a part, below which prototypes are the better use of time
-_PROTOTYPES = (200, 1000)  # how few and how many of them
-_WAITING = 0.5  # of the memory budget that rows on their way to their parts may take
+_TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves
+_FEWEST = 125  # rows of a leaf, below which prototypes are the better use of time
+_PROTOTYPES = (200, 1000)  # at least and at most
+_WAITING = 0.5  # of the memory budget that rows on their way to their leaves may take
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
 
 
 @dataclass(eq=False)
 class _Job:
-    """A candidate, one of its trees and the rows on their way to its parts."""
+    """A candidate, one of its trees and the rows on their way to its leaves."""
 
     number: int
     candidate: Candidate
@@ -88,8 +88,9 @@ def fit_every_row(
     everything : AllRows
     candidates : list of Candidate
     leaf_size : int
-        Rows of a part, of all rows.
+        Rows of a leaf.
     tries : int
+        Settings that every leaf tries at most.
 
     Returns
     -------
@@ -98,8 +99,8 @@ def fit_every_row(
 
     Notes
     -----
-    One pass over the rows. Those on their way to their parts are kept in memory where half of the
-    budget is enough, else in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
+    One pass over the rows. Those on their way to their leaves are kept in memory where half of the
+    budget is enough, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
     """
     problem, engine, sample = work.problem, work.settings.engine, everything.sample
     random = work.random("trees")
@@ -122,19 +123,19 @@ def fit_every_row(
                 jobs.append(_Job(number, c, tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
         for block in everything.blocks(used):
-            work.clock.over(1.0)  # raises where who listens wants to stop
+            work.clock.over(1.0)  # raises if the fit was stopped
             for job in jobs:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
-                part = engine.route(job.tree, X)
-                job.store.add(part, X, block.Y, block.weight, start=block.start)
+                leaves = engine.route(job.tree, X)
+                job.store.add(leaves, X, block.Y, block.weight, start=block.start)
         solved = [_solve(work, job, leaf_size, tries, sample) for job in jobs]
     out: list[Fitted] = []
     for number, c in enumerate(candidates):
-        own = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
+        trees = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
         model = LocalModel(
-            c.configuration.distance, tuple(partition for partition, _ in own), leaf_size
+            c.configuration.distance, tuple(partition for partition, _ in trees), leaf_size
         )
-        outputs = np.asarray(np.mean([held for _, held in own], axis=0))
+        outputs = np.asarray(np.mean([held_out for _, held_out in trees], axis=0))
         out.append((replace(c, stage="all rows"), model, outputs))
     return out
 
@@ -142,10 +143,10 @@ def fit_every_row(
 def _solve(
     work: Work, job: _Job, leaf_size: int, tries: int, sample: IntArray
 ) -> tuple[Partition, FloatArray]:
-    """Solve the parts of a tree, some at a time; return them and the sample's outputs."""
+    """Solve the leaves of a tree in batches; return them and held-out outputs of the sample."""
     clock, c = work.clock, job.candidate
     leaves: dict[int, Leaf] = {}
-    held = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
+    held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
     for batch in _batches(job.store.leaves(), 2 * leaf_size):
         tasks = [LeafTask(some.rows, c.configuration.distance, c.setting) for some in batch]
         fitted = work.settings.engine.fit(
@@ -157,26 +158,26 @@ def _solve(
         for some, leaf in zip(batch, fitted, strict=True):
             place = np.searchsorted(sample, some.positions)
             there = sample[np.minimum(place, len(sample) - 1)] == some.positions
-            held[place[there]] = leaf.fit.left_out[there]
+            held_out[place[there]] = leaf.fit.left_out[there]
             fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # only the sample's are needed
             leaves[some.leaf] = replace(leaf, fit=fit)
         work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_leaves)
-    return Partition(job.tree, tuple(leaves[part] for part in range(job.tree.n_leaves))), held
+    return Partition(job.tree, tuple(leaves[i] for i in range(job.tree.n_leaves))), held_out
 
 
-def _batches(parts: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
-    """Yield leaves whose kernel matrices together stay below a limit; shorten what is too large."""
+def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
+    """Yield batches of leaves whose kernel matrices fit together; thin out too large leaves."""
     batch: list[LeafRows] = []
     size = 0
-    for some in parts:
+    for some in leaves:
         if len(some.positions) > largest:  # equal rows that no tree separates
             chosen = np.linspace(0, len(some.positions) - 1, largest).astype(np.intp)
             some = LeafRows(some.leaf, some.rows.take(chosen), some.positions[chosen])
-        own = len(some.positions) ** 2
-        if batch and size + own > _TOGETHER:
+        entries = len(some.positions) ** 2
+        if batch and size + entries > _TOGETHER:
             yield batch
             batch, size = [], 0
         batch.append(some)
-        size += own
+        size += entries
     if batch:
         yield batch

@@ -187,7 +187,7 @@ def fit_global(
     # Groups may leave a fold empty, which is no judge of C.
     cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if b > a]
     sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
-    work.clock.over(1.0)  # raises where who listens wants to stop
+    work.clock.over(1.0)  # raises if the fit was stopped
     gram = np.asarray(kernel(Z, Z))
     C, error = _best_C(sums, gram)
     setting = Setting(C, gamma)
@@ -311,9 +311,9 @@ def fit_prototypes(
     Notes
     -----
     The fixed-size model of [DeBrabanter2010]_ under the candidate's metric: prototypes are pivots
-    of a randomly pivoted Cholesky factorisation of rows of the sample, the width is what some of
-    its rows say, and C what all of it says: its rows are dealt into five folds, whose moments are
-    kept apart in the one pass over all rows. On the cores of this machine, whatever the engine;
+    of a randomly pivoted Cholesky factorisation of rows of the sample. The width is chosen on some
+    of its rows and C on all of it, by five folds whose moments are kept apart in the one pass over
+    all rows. It runs on the cores of this machine, whatever the engine;
     O(n m (m + d)) time, O(m^2) memory for m prototypes.
     """
     problem, random = work.problem, work.random("prototypes")
@@ -324,7 +324,7 @@ def fit_prototypes(
     kernel = configuration.make_kernel(gamma)
     sums: list[Moments | None] = [None] * (N_FOLDS + 1)  # the last one: rows outside of the sample
     for block in everything.blocks([configuration.scaling]):
-        work.clock.over(1.0)  # raises where who listens wants to stop
+        work.clock.over(1.0)  # raises if the fit was stopped
         mapped = candidate.metric.apply(block.inputs[configuration.scaling])
         fold = np.full(len(mapped), N_FOLDS)
         begin, end = np.searchsorted(everything.sample, [block.start, block.start + len(mapped)])
