@@ -34,7 +34,7 @@ from lssvm.fitting.stacking import (
     most_used,
     row_losses,
 )
-from lssvm.fitting.table_large import fit_everything
+from lssvm.fitting.table_large import fit_all_rows
 from lssvm.fitting.table_prototypes import add_prototypes
 from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, subset
 from lssvm.fitting.table_work import (
@@ -107,7 +107,7 @@ def fit_table(
     clock: Clock,
     callback: Callback,
     scorer: Scorer | None = None,
-    everything: AllRows | None = None,
+    all_rows: AllRows | None = None,
 ) -> TableFit:
     """Fit the model for tables.
 
@@ -125,7 +125,7 @@ def fit_table(
     scorer : Scorer, optional
         The loss that chooses configurations and stacks; by default the log loss for classes and
         the squared error for numbers.
-    everything : AllRows, optional
+    all_rows : AllRows, optional
         Where the problem is a sample: all rows, to which the leaves are fitted.
 
     Returns
@@ -160,7 +160,7 @@ def fit_table(
     try:
         plan = replace(plan, candidates=screen(work))
         stage = fit_small if problem.n < SMALL else fit_large
-        for next_plan, models in stage(work, plan, everything):
+        for next_plan, models in stage(work, plan, all_rows):
             plan, fitted = next_plan, models  # what is kept if a later stage is interrupted
         fit = assemble(work, plan, fitted)
         report_end(work, fit)
@@ -490,7 +490,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
     ]
 
 
-def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
+def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     """Fit configurations exactly; add those with a metric or warp if folds gain clearly."""
     problem, settings, clock = work.problem, work.settings, work.clock
     most = settings.plain if problem.n > settings.screened else max(settings.plain, 4)
@@ -521,7 +521,7 @@ def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     yield plan, fitted + fit_rows(work, list(chosen.values()), leaf_size)
 
 
-def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
+def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     """Learn metrics on some rows, compare on others, fit what the stack needs to all rows."""
     problem, settings, clock = work.problem, work.settings, work.clock
     random = work.random("rows")
@@ -557,7 +557,7 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
             plan = replace(plan, candidates=without_repeats(done))
         if clock.over(0.8):
             plan = plan.keep(plan.candidates[:1])
-    n = problem.n if everything is None else everything.n_rows
+    n = problem.n if all_rows is None else all_rows.n_rows
     leaf_size, setting = choose_leaf_size(work, plan.candidates[0], n)
     # With the size of leaves the settings of the others change by the same factors.
     old = plan.candidates[0].setting
@@ -567,8 +567,8 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
     )
     cost = settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
     plan = plan.keep(worth_fitting(work, plan.candidates, cost))
-    if everything is not None:
-        plan, fitted = fit_everything(work, plan, everything, leaf_size)
+    if all_rows is not None:
+        plan, fitted = fit_all_rows(work, plan, all_rows, leaf_size)
         yield plan, fitted
         return
     fitted = fit_rows(work, plan.candidates, leaf_size)

@@ -36,26 +36,26 @@ class _Job:
     store: LeafStore
 
 
-def fit_everything(
-    work: Work, plan: Plan, everything: AllRows, leaf_size: int, tries: int = 3
+def fit_all_rows(
+    work: Work, plan: Plan, all_rows: AllRows, leaf_size: int, tries: int = 3
 ) -> tuple[Plan, list[Fitted]]:
     """Fit all rows, in exact leaves where memory and time allow, else by prototypes in one pass.
 
     Leaves keep all rows, in float32, and cost n L^2 (2/3) operations with L rows in a leaf;
     prototypes keep nothing, and cost n m^2 for m of them.
     """
-    n, settings, begin = everything.n_rows, work.settings, work.clock.now()
+    n, settings, begin = all_rows.n_rows, work.settings, work.clock.now()
     many = int(np.clip(np.sqrt(10.0 * work.unit(n) / n), *_PROTOTYPES))
     sizes = [
         4.0 * n * work.problem.inputs[c.configuration.scaling].shape[1] for c in plan.candidates
     ]
     total = np.cumsum(sizes) * settings.n_trees
-    count = int(np.searchsorted(total, _MODEL * everything.budget, side="right"))
+    count = int(np.searchsorted(total, _MODEL * all_rows.budget, side="right"))
     why = ""
     if not count:
         why = (
             f"exact leaves would keep {total[0] / 1e9:.2g} GB of rows, and half of memory_budget "
-            f"is {_MODEL * everything.budget / 1e9:.2g} GB"
+            f"is {_MODEL * all_rows.budget / 1e9:.2g} GB"
         )
     least = n * _FEWEST**2 * (2.0 / 3.0)
     possible = work.clock.affordable(least, 0.7)
@@ -65,19 +65,19 @@ def fit_everything(
     fitted: list[Fitted]
     if why:
         plan = replace(plan.keep(plan.candidates[:1]), note=f"prototypes in place of leaves: {why}")
-        fitted = [fit_prototypes(work, everything, plan.candidates[0], many)]
+        fitted = [fit_prototypes(work, all_rows, plan.candidates[0], many)]
         cost = n * many**2 / work.unit(n)
     else:
         plan = plan.keep(plan.candidates[:count])
-        fitted = fit_every_row(work, everything, plan.candidates, leaf_size, tries)
+        fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size, tries)
         cost = count * n * leaf_size**2 * (2.0 / 3.0) / work.unit(n)
     work.step("all rows", f"{len(fitted)} configurations of {n:,} rows", np.nan, cost, begin)
     took = (work.clock.now() - begin) / len(fitted)
     return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 
 
-def fit_every_row(
-    work: Work, everything: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
+def fit_leaves_of_all_rows(
+    work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
 ) -> list[Fitted]:
     """Fit candidates to all rows in leaves.
 
@@ -85,7 +85,7 @@ def fit_every_row(
     ----------
     work : Work
         Of the sample.
-    everything : AllRows
+    all_rows : AllRows
     candidates : list of Candidate
     leaf_size : int
         Rows of a leaf.
@@ -102,27 +102,27 @@ def fit_every_row(
     One pass over the rows. Those on their way to their leaves are kept in memory where half of the
     budget is enough, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
     """
-    problem, engine, sample = work.problem, work.settings.engine, everything.sample
+    problem, engine, sample = work.problem, work.settings.engine, all_rows.sample
     random = work.random("trees")
-    share = max(1, round(leaf_size * len(sample) / everything.n_rows))
+    share = max(1, round(leaf_size * len(sample) / all_rows.n_rows))
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
         jobs: list[_Job] = []
         size = sum(
             4 * problem.inputs[c.configuration.scaling].shape[1] + 8 * n_targets for c in candidates
         )
-        waiting = everything.n_rows * size * work.settings.n_trees
-        scratch = waiting > _WAITING * everything.budget
+        waiting = all_rows.n_rows * size * work.settings.n_trees
+        scratch = waiting > _WAITING * all_rows.budget
         for number, c in enumerate(candidates):
             X = problem.rows(c.configuration.scaling, c.metric).X
             for t in range(work.settings.n_trees):
                 tree = grow_tree(X, share, random=random if t else None)
                 store = LeafStore(
-                    tree.n_leaves, X.shape[1], n_targets, n_rows=everything.n_rows, scratch=scratch
+                    tree.n_leaves, X.shape[1], n_targets, n_rows=all_rows.n_rows, scratch=scratch
                 )
                 jobs.append(_Job(number, c, tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
-        for block in everything.blocks(used):
+        for block in all_rows.blocks(used):
             work.clock.over(1.0)  # raises if the fit was stopped
             for job in jobs:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])

@@ -286,7 +286,7 @@ def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
 
 
 def fit_prototypes(
-    work: Work, everything: AllRows, candidate: Candidate, size: int
+    work: Work, all_rows: AllRows, candidate: Candidate, size: int
 ) -> tuple[Candidate, Expansion, FloatArray]:
     """Fit prototypes of the sample to all rows.
 
@@ -294,7 +294,7 @@ def fit_prototypes(
     ----------
     work : Work
         Of the sample.
-    everything : AllRows
+    all_rows : AllRows
     candidate : Candidate
         Its inputs, kernel, metric, and a width to start from.
     size : int
@@ -323,12 +323,12 @@ def fit_prototypes(
     gamma, Z = _best_width(work, candidate, X, folds, size)
     kernel = configuration.make_kernel(gamma)
     sums: list[Moments | None] = [None] * (N_FOLDS + 1)  # the last one: rows outside of the sample
-    for block in everything.blocks([configuration.scaling]):
+    for block in all_rows.blocks([configuration.scaling]):
         work.clock.over(1.0)  # raises if the fit was stopped
         mapped = candidate.metric.apply(block.inputs[configuration.scaling])
         fold = np.full(len(mapped), N_FOLDS)
-        begin, end = np.searchsorted(everything.sample, [block.start, block.start + len(mapped)])
-        fold[everything.sample[begin:end] - block.start] = folds[begin:end]
+        begin, end = np.searchsorted(all_rows.sample, [block.start, block.start + len(mapped)])
+        fold[all_rows.sample[begin:end] - block.start] = folds[begin:end]
         for v in np.unique(fold):
             new = fold_moments(kernel, mapped, Z, block.Y, block.weight, fold == v, threads)
             old = sums[v]
