@@ -82,7 +82,7 @@ def local_of(fitted: Fitted) -> LocalModel:
 
 
 def number_of_prototypes(work: Work) -> int:
-    """Return how many prototypes are wanted, or their cost and memory allow; 0 for none.
+    """Return the given number of prototypes, or what cost and memory allow; 0 for none.
 
     n m^2 operations, by default half of the unit of cost; five folds, the threads and the solution
     keep m^2 numbers each.
@@ -104,7 +104,7 @@ def threads_for(work: Work, size: int) -> int:
 
 
 def _most(work: Work) -> float:
-    """Return how many prototypes may have `_MATRICES` matrices in memory.
+    """Return for how many prototypes `_MATRICES` matrices fit into memory.
 
     A leaf has two on every thread, in half of the budget: `LeafEngine.largest_leaf`.
     """
@@ -115,8 +115,9 @@ def _most(work: Work) -> float:
 def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int) -> float | None:
     """Return the gamma for prototypes, or None where they would not help.
 
-    Some prototypes learn from rows that the metric was learned on and are scored on the rows that
-    scored it: unless a number of them is given, they have to be about as good as its small leaves.
+    Some prototypes are fitted to rows that the metric was learned from and compared on the rows on
+    which its rounds were. Unless their number is given, they have to be about as good as the small
+    leaves of the metric.
     """
     problem, learned, scored = work.problem, plan.learned, candidate.rows
     assert learned is not None
@@ -152,9 +153,9 @@ def fit_global(
     candidate : Candidate
         Inputs, kernel and metric of the model.
     local : LocalModel
-        Whose rows are taken.
+        The model whose rows are fitted.
     size : int
-        Prototypes.
+        Number of prototypes.
     gamma : float
         Of the kernel.
 
@@ -170,9 +171,9 @@ def fit_global(
     Notes
     -----
     The fixed-size model of [DeBrabanter2010]_ under the metric of the candidate, its prototypes
-    drawn at random. A leaf sees its own rows only, so that what all rows have in common has to be
-    learned in each of them; prototypes learn it once. Where that is most of what there is to learn
-    (census data, for one) they are ahead of leaves; elsewhere the stack leaves them out.
+    drawn at random. A leaf is fitted to its rows only, so what all rows have in common has to be
+    learned in each leaf; prototypes learn it once. Where that is most of what there is to learn
+    (such as in census data) they are ahead of leaves; elsewhere the stack gives them no weight.
     O(n m (m + d)) time, O(m^2) memory.
     """
     random = work.random("prototypes")
@@ -184,7 +185,7 @@ def fit_global(
     order = np.argsort(folds, kind="stable").astype(np.intp)
     rows, positions = rows.take(order), positions[order]
     starts = np.searchsorted(folds[order], np.arange(N_FOLDS + 1))
-    # Groups may leave a fold empty, which is no judge of C.
+    # Groups may leave a fold empty; such a fold cannot compare values of C.
     cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if b > a]
     sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
     work.clock.over(1.0)  # raises if the fit was stopped
@@ -221,20 +222,21 @@ def change_global(
     member : Member
         Made of prototypes.
     before : Moments or None
-        Of the rows before; None: not summed up yet.
+        Those of the rows so far; None if they were not computed yet.
     local : LocalModel
-        With the rows that the prototypes are to be fitted to: it has learned or forgotten already.
+        The leaves after the change, whose rows the prototypes are fitted to.
     rows : Rows
-        That have come or left, mapped as the model's own are.
+        Rows that were added or removed, mapped by the metric of the member.
     forget : bool
-        Whether they left.
+        Whether they were removed.
     threads : int
 
     Notes
     -----
-    Prototypes, C and gamma stay. The moments of all rows are summed up at the first change, O(n m
-    (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need. Where most of
-    the weight leaves, differences would have no digits left: the rows are summed up again.
+    Prototypes, C and gamma stay. The moments of all rows are computed at the first change, in
+    O(n m (m + d)) time, and kept; a later change takes O(m^3) time and the moments of its rows. If
+    most of the weight is removed, differences would lose all digits: the moments are computed
+    again.
     """
     one, moments = member.expansion, None
     Z, kernel = one.basis, one.kernel
@@ -253,7 +255,7 @@ def change_global(
 
 
 def rows_of(local: LocalModel) -> tuple[Rows, IntArray]:
-    """Return the rows of a local model, and their numbers where it knows them."""
+    """Return the rows of a local model, and their numbers (in order if they are not known)."""
     partition = local.partitions[0]
     some = [leaf.rows for leaf in partition.leaves]
     X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in some])
