@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from lssvm.fitting import Configuration, Problem, TableSettings
-from lssvm.fitting.screening import median_of, nested_outputs, of_equal_size, tune, tuned_outside
+from lssvm.fitting.screening import (
+    folds_of_equal_size,
+    median_distance,
+    nested_outputs,
+    tune,
+    tune_outside_folds,
+)
 from lssvm.fitting.table_record import subset
 from lssvm.fitting.table_work import Clock, Work
 from lssvm.kernels.radial import distances
@@ -34,18 +40,18 @@ def test_a_fold_is_tuned_as_its_other_rows_would_be_alone(grouped, monkeypatch):
     for configuration in SETS:
         rows = work.problem.rows("standardised")
         D = distances(rows.X, rows.X, configuration.distance)
-        found = tuned_outside(work, configuration, folds)
-        median = median_of(D)
+        found = tune_outside_folds(work, configuration, folds)
+        median = median_distance(D)
         for v in range(7):
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             other = subset(work.problem, outside).rows("standardised")
             D_outside = D[np.ix_(outside, outside)]
             with monkeypatch.context() as patch:
-                patch.setattr("lssvm.fitting.screening.median_of", lambda D, all=median: all)
+                patch.setattr("lssvm.fitting.screening.median_distance", lambda D, all=median: all)
                 alone = tune(other, configuration, D_outside, work.folds[outside])
             leaf = fit_leaf(other, configuration.distance, alone.setting)
             np.testing.assert_allclose(found.outputs[v, outside], leaf.fit.left_out, atol=1e-7)
-            np.testing.assert_allclose(found.crossed[v, outside], alone.nested, atol=1e-7)
+            np.testing.assert_allclose(found.nested[v, outside], alone.nested, atol=1e-7)
             new = leaf.outputs(rows.X[inside], configuration.distance)
             np.testing.assert_allclose(found.outputs[v, inside], new, atol=1e-7)
 
@@ -69,5 +75,5 @@ def test_the_targets_of_a_fold_do_not_reach_its_outputs(at_most):
 
 def test_folds_of_one_size_come_together():
     folds = np.array([0, 1, 2, 0, 1, 3, 3])
-    pairs = [(numbers.tolist(), rows.tolist()) for numbers, rows in of_equal_size(folds, 2)]
+    pairs = [(numbers.tolist(), rows.tolist()) for numbers, rows in folds_of_equal_size(folds, 2)]
     assert pairs == [([2], [[2]]), ([0, 1], [[0, 3], [1, 4]]), ([3], [[5, 6]])]

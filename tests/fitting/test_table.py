@@ -16,12 +16,12 @@ from lssvm.fitting import (
     fit_table,
     table,
 )
-from lssvm.fitting.screening import chosen_elsewhere, median_of, screen, tune
+from lssvm.fitting.screening import choose_by_other_folds, median_distance, screen, tune
 from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
     better_inputs,
     choose_leaf_size,
-    draft,
+    fit_draft,
     fit_fallback,
     gain_of_size,
     learn_on_rows,
@@ -489,7 +489,7 @@ def test_the_width_of_a_kernel_moves_with_the_distances_of_its_rows():
     p = problem(300)
     work, every = make_work(p), np.arange(300)
     candidate = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
-    model = draft(work, candidate, IDENTITY, candidate.setting, every, 300, 1)
+    model = fit_draft(work, candidate, IDENTITY, candidate.setting, every, 300, 1)
     metric, setting = next_map(work, candidate, model, IDENTITY, every, "metric", 300)
     products = []
     for each, gamma in ((IDENTITY, model.leaves[0].setting.gamma), (metric, setting.gamma)):
@@ -574,15 +574,15 @@ def test_the_median_distance_is_that_of_different_rows():
     different = distances(X, X, "euclidean")
     wanted = np.median(different[different > 0])
     many = np.repeat(np.arange(10), 20)
-    assert median_of(different) == median_of(different[many][:, many]) == wanted
-    assert median_of(np.zeros((4, 4))) == 1.0
+    assert median_distance(different) == median_distance(different[many][:, many]) == wanted
+    assert median_distance(np.zeros((4, 4))) == 1.0
 
 
 def test_a_setting_is_chosen_by_the_rows_of_other_folds():
     folds = np.arange(6) // 3
     losses = np.array([[0.0, 0.0, 0.0, 5.0, 5.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
     outputs = np.repeat([10.0, 20.0], 6).reshape(2, 6, 1)
-    chosen = chosen_elsewhere(losses, outputs, folds)
+    chosen = choose_by_other_folds(losses, outputs, folds)
     # What is best for the rows of the first fold is bad for the second, and the first has no say.
     np.testing.assert_array_equal(chosen[:, 0], [20.0, 20.0, 20.0, 10.0, 10.0, 10.0])
 

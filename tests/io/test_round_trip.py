@@ -167,7 +167,7 @@ def test_forecasts_are_the_same(name, keep, calibrated, tmp_path):
 def test_forecasts_of_the_smallest_form_have_no_intervals(name, tmp_path):
     loaded = again(fitted(name), tmp_path, "support")
     assert_same(forecasts(loaded, sure=False), forecasts(fitted(name), sure=False))
-    with pytest.raises(InvalidInputError, match=r"intervals cannot be had.*keep='prediction'"):
+    with pytest.raises(InvalidInputError, match=r"intervals: not available.*keep='prediction'"):
         forecasts(loaded)
 
 
@@ -233,7 +233,7 @@ def test_a_loaded_model_can_be_saved_again_in_its_form_or_a_smaller_one(tmp_path
 
 def test_a_loaded_model_can_be_fitted_again(tmp_path):
     loaded = again(fitted("fixed"), tmp_path, "support")
-    with pytest.raises(InvalidInputError, match=r"sets cannot be had.*keep='prediction'"):
+    with pytest.raises(InvalidInputError, match=r"sets: not available.*keep='prediction'"):
         loaded.predict_set(cases.NEW)
     loaded.fit(cases.X, cases.TWO)
     assert_same(answers(loaded), answers(fitted("fixed")))

@@ -130,7 +130,7 @@ def test_rows_are_added_and_forgotten_as_before_with_all_alone(rows, target, tmp
     for keep in ("prediction", "support"):
         less = again(model, tmp_path, keep)
         for change in (less.partial_fit, less.forget):
-            with pytest.raises(InvalidInputError, match=r"removing rows cannot be had.*keep='all'"):
+            with pytest.raises(InvalidInputError, match=r"rows: not available.*keep='all'"):
                 change(some(X, extra), y[extra])
         with pytest.raises(InvalidInputError, match="asks for more than this model has"):
             save(less, tmp_path / "n", keep="all")
@@ -139,7 +139,7 @@ def test_rows_are_added_and_forgotten_as_before_with_all_alone(rows, target, tmp
 @pytest.mark.parametrize(("rows", "target"), CASES)
 def test_the_smallest_form_has_neither_sets_nor_intervals(rows, target, tmp_path):
     loaded = again(in_parts(rows, target), tmp_path, "support")
-    with pytest.raises(InvalidInputError, match=r"(sets|Intervals) cannot be had.*'prediction'"):
+    with pytest.raises(InvalidInputError, match=r"(sets|Intervals): not available.*'prediction'"):
         answers(loaded, some(table(rows), slice(3)))
     loaded.set_params(scaling="standardised", kernel="rbf", metric=None)
     loaded.fit(some(table(rows), slice(80)), TARGETS[target][:80])

@@ -77,7 +77,7 @@ class ScratchError(LSSVMError, OSError):
 
 
 class Stopped(Exception):
-    """Raised by who listens to a search to end it with what is best so far."""
+    """Raised by a callback to end a search or a fit with the best result so far."""
 
 
 class NumericalWarning(UserWarning):

@@ -1,3 +1,3 @@
-"""Where rows are and who computes: arrays, devices, files read in blocks, clusters."""
+"""Where rows are stored and sums computed: arrays, devices, files in blocks, clusters."""
 
 __all__: list[str] = []

@@ -122,7 +122,7 @@ class Rows:
 
     @cached_property
     def backend(self) -> Backend:
-        """Who computes."""
+        """Where sums and products are computed."""
         if self.device is None:
             return Host(self.budget, self.threads)
         return Torch(self.device, self.threads)
@@ -481,7 +481,7 @@ class ScanRows:
         return chain.from_iterable(self.data.stream(partial(on_part, self._stripped(), work)))
 
     def _stripped(self) -> ScanRows:
-        """Return what travels to workers: everything but the data and who listens."""
+        """Return what is sent to workers: everything but the data and the callback."""
         nothing: Any = None
         listener = None if self.data.distributed else self.on_event
         return replace(self, data=nothing, sample=nothing, on_event=listener)

@@ -58,16 +58,16 @@ class LSSVMClassifier(KernelClassifier):
     Parameters
     ----------
     preset : {"balanced", "fast", "best"}, default="balanced"
-        How much is tried. "fast": at most two configurations, in small leaves; "best": all six,
+        How much is tried. "fast": at most two configurations, in small leaves; "best": up to six,
         more rounds, two trees of large leaves.
     time_limit : float, default=None
         Seconds that ``fit`` should stay below: stages are shortened or skipped. Without it the
         result does not depend on the speed of the machine.
     scoring : str or callable, default=None
         A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
-        its value for held-out predictions. None is the accuracy, with
-        configurations and weights by the log loss. C, gamma and metrics are always those of the
-        smallest squared errors.
+        its value for held-out predictions. None is the accuracy; configurations and weights are
+        then chosen by the log loss. C, gamma and metrics are always those of the smallest squared
+        errors, C of leaves that minimise the log loss that of the smallest log loss.
     drop : bool or list of str, default=True
         Columns to drop: a list names some; True drops those that are constant, empty, equal to
         another one or ids, False none that can be used. A warning, ``summary_`` and
@@ -99,8 +99,8 @@ class LSSVMClassifier(KernelClassifier):
         same numbers up to rounding; by default leaves are larger on a GPU, which is faster.
     memory_budget : int, str or None, default=None
         Bytes, or a string such as "2 GB"; limits the matrices of the leaves that are computed at a
-        time, and beyond 400,000 rows the rows that the model keeps. The prepared table, of 8 bytes
-        for each number and way of scaling, and what is computed from it for all rows come on top.
+        time, and beyond 400,000 rows the rows that the model keeps. It does not count the prepared
+        table, which takes 8 bytes for each number and scaling, or the outputs of all rows.
     n_jobs : int, default=None
         Threads; None for all cores.
     random_state : int, Generator, RandomState or None, default=0
@@ -139,7 +139,7 @@ class LSSVMClassifier(KernelClassifier):
     Notes
     -----
     Ctrl-C during ``fit`` raises KeyboardInterrupt. Where a configuration was fitted to all rows by
-    then, the model of what was finished is kept, else the estimator is what it was before.
+    then, the estimator keeps the model of what was finished; otherwise it is unchanged.
 
     Examples
     --------
@@ -419,15 +419,15 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Parameters
     ----------
     preset : {"balanced", "fast", "best"}, default="balanced"
-        How much is tried. "fast": at most two configurations, in small leaves; "best": all six,
+        How much is tried. "fast": at most two configurations, in small leaves; "best": up to six,
         more rounds, two trees of large leaves.
     time_limit : float, default=None
         Seconds that ``fit`` should stay below: stages are shortened or skipped. Without it the
         result does not depend on the speed of the machine.
     scoring : str or callable, default=None
         A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
-        its value for held-out predictions. None is R2, with choices by squared errors. C,
-        gamma, metrics and weights are always those of the smallest squared errors.
+        its value for held-out predictions. None is R2; configurations are then chosen by squared
+        errors. C, gamma, metrics and weights are always those of the smallest squared errors.
     drop : bool or list of str, default=True
         Columns to drop: a list names some; True drops those that are constant, empty, equal to
         another one or ids, False none that can be used. A warning, ``summary_`` and
@@ -459,8 +459,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         same numbers up to rounding; by default leaves are larger on a GPU, which is faster.
     memory_budget : int, str or None, default=None
         Bytes, or a string such as "2 GB"; limits the matrices of the leaves that are computed at a
-        time, and beyond 400,000 rows the rows that the model keeps. The prepared table, of 8 bytes
-        for each number and way of scaling, and what is computed from it for all rows come on top.
+        time, and beyond 400,000 rows the rows that the model keeps. It does not count the prepared
+        table, which takes 8 bytes for each number and scaling, or the outputs of all rows.
     n_jobs : int, default=None
         Threads; None for all cores.
     random_state : int, Generator, RandomState or None, default=0
@@ -499,7 +499,7 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Notes
     -----
     Ctrl-C during ``fit`` raises KeyboardInterrupt. Where a configuration was fitted to all rows by
-    then, the model of what was finished is kept, else the estimator is what it was before.
+    then, the estimator keeps the model of what was finished; otherwise it is unchanged.
 
     Examples
     --------

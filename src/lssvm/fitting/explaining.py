@@ -387,7 +387,7 @@ def explain_series(
         background = options.some(record.plan.rows, random)
     else:
         raise InvalidInputError(
-            "Explanations cannot be had from this model: it was loaded from a file without its "
+            "Explanations: not available, because this model was loaded from a file without its "
             "training rows. Save the fitted model with keep='all'."
         )
     columns = Columns(*_lags(layout), _in_units(layout, rows)).grouped(options.groups)

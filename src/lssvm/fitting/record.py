@@ -59,10 +59,10 @@ def check_finite(coef: FloatArray, intercept: FloatArray) -> None:
 
 
 def check_form(stored: str, form: str, what: str) -> None:
-    """Raise where the file that a model was loaded from left out what is needed."""
+    """Raise if a model was loaded from a file that lacks what is needed."""
     if FORMS.index(stored) < FORMS.index(form):
         raise InvalidInputError(
-            f"{what} cannot be had from this model: it was loaded from a file that was saved with "
+            f"{what}: not available, because this model was loaded from a file that was saved with "
             f"keep={stored!r}. Save the fitted model with keep={form!r}."
         )
 

@@ -1,7 +1,7 @@
-"""The first stage of the fit for tables: every configuration on some rows.
+"""The first stage of the fit for tables: every configuration is tuned on some rows.
 
-Of few rows also once more without every fold, for outputs that no choice has seen: see
-`nested_outputs`.
+With few rows this is repeated without each of several folds, for outputs that no choice has used:
+see `nested_outputs`.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from lssvm._core.blocks import slices
 from lssvm.fitting.record import Scaling
 from lssvm.fitting.stacking import mean_and_spread, most_used, on_common_scale
 from lssvm.fitting.table_record import SCALINGS, Configuration, Problem
-from lssvm.fitting.table_work import Candidate, Work, ordered
+from lssvm.fitting.table_work import Candidate, Work, best_first
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
 from lssvm.solvers.exact import ExactPath
 
-CS = 10.0 ** np.arange(-2.0, 4.51, 0.5)
-"""Values of C that are screened where an eigendecomposition gives them all."""
+C_GRID = 10.0 ** np.arange(-2.0, 4.51, 0.5)
+"""Values of C that are screened where one eigendecomposition serves all of them."""
 
 NESTED = 250
-"""Up to as many rows held-out outputs come from nested folds.
+"""Number of rows up to which held-out outputs come from nested folds.
 
-A choice among hundreds of settings, configurations and weights by so few rows looks better than it
+With so few rows, the best of hundreds of settings, configurations and weights looks better than it
 is, even where every output is a leave-one-out output.
 """
 
 _WIDTHS = (0.5, 0.25, 1.0, 0.125, 2.0, 0.0625, 4.0, 8.0)  # times the inverse median distance
-_PATH_ROWS = 250  # up to as many rows one eigendecomposition gives all C
-# A model of nine tenths of few rows is clearly worse than one of all. For classes that is less so,
-# and the smaller a fold, the more the shares of the classes outside tell which of them it has.
-_FOLDS = {"numbers": 30, "classes": 20}
-_ENTRIES = 2**22  # numbers of the outputs that are looked at together
+_PATH_ROWS = 250  # up to which one eigendecomposition serves all C
+# With few rows a model of nine tenths of them is clearly worse than one of all. For classes that is
+# less so, and the smaller a fold, the more the shares of the classes outside give away its own.
+_N_OUTER_FOLDS = {"numbers": 30, "classes": 20}
+_ENTRIES = 2**22  # numbers in the outputs of a batch of folds
 
 
 def screen(work: Work) -> list[Candidate]:
-    """Return all configurations with the setting that leave-one-out on some rows prefers."""
+    """Return all configurations, each with the setting of its smallest leave-one-out error."""
     problem, settings, clock = work.problem, work.settings, work.clock
     size = settings.screened
     if clock.limit is not None:
         size = min(size, int(100 + 60 * clock.limit))
     chosen = problem.sample(min(size, problem.n), work.random("screening"))
-    sets = distinct(problem, settings.configurations)
+    sets = distinct_configurations(problem, settings.configurations)
     begin = clock.now()
     squares: dict[Scaling, FloatArray] = {}
     out: list[Candidate] = []
@@ -62,15 +62,15 @@ def screen(work: Work) -> list[Candidate]:
         candidate = tune(rows, kind, D, work.folds[chosen], lambda: clock.over(0.25))
         took = clock.now() - start
         clock.measured(10.0 * len(chosen) ** 3, took / settings.engine.n_workers)
-        return work.scored(replace(candidate, metric=settings.metric, rows=chosen, seconds=took))
+        return work.with_loss(replace(candidate, metric=settings.metric, rows=chosen, seconds=took))
 
     out = [c for c in work.parallel(tuned, list(enumerate(sets))) if c is not None]
     cost = len(sets) * 10.0 * len(chosen) ** 3 / work.unit(problem.n)
     text = f"{len(out)} configurations on {len(chosen):,} rows"
     work.step("screening", text, np.nan, cost, begin)
-    # Scaling of categories alone are the same on every scale.
+    # Tables without numbers are the same in every scaling, and so are the losses.
     different = {(c.configuration.kernel, float(f"{c.loss:.5g}")): c for c in reversed(out)}
-    return ordered(list(different.values()))
+    return best_first(list(different.values()))
 
 
 def _distances(
@@ -85,10 +85,10 @@ def _distances(
     return known if kind.distance == "sqeuclidean" else np.sqrt(known)
 
 
-def distinct(
+def distinct_configurations(
     problem: Problem, configurations: tuple[Configuration, ...]
 ) -> tuple[Configuration, ...]:
-    """Return the configurations without those whose inputs are equal to ones before them."""
+    """Return the configurations without those whose inputs equal those of earlier ones."""
     if set(problem.inputs) >= set(SCALINGS):
         same = np.array_equal(problem.inputs["standardised"], problem.inputs["quantiles"])
         if same and any(c.scaling == "standardised" for c in configurations):
@@ -103,33 +103,33 @@ def tune(
     folds: IntArray,
     stop: Callable[[], bool] = lambda: False,
 ) -> Candidate:
-    """Return C and gamma of the smallest leave-one-out error of an exact model."""
-    median = median_of(D)
+    """Return a candidate with the C and gamma of the smallest leave-one-out error."""
+    median = median_distance(D)
     if len(D) <= _PATH_ROWS:
-        setting, error, nested = by_paths(rows, D, median, folds, stop)
+        setting, error, nested = tune_on_grid(rows, D, median, folds, stop)
         return Candidate(configuration, setting, error, 0.0, outputs=nested, nested=nested)
     start = Setting(10.0, 0.5 / median)
     leaf = fit_leaf(rows, configuration.distance, start, tries=12, stop=stop, D=D, draft=True)
     return Candidate(configuration, leaf.setting, leaf.error, 0.0, outputs=leaf.fit.left_out)
 
 
-def by_paths(
+def tune_on_grid(
     rows: Rows, D: FloatArray, median: float, folds: IntArray, stop: Callable[[], bool]
 ) -> tuple[Setting, float, FloatArray]:
-    """Return the best setting of a grid: one eigendecomposition for every width.
+    """Return the best setting of a grid, with one eigendecomposition for every width.
 
-    Also its error, and leave-one-out outputs whose setting was chosen without the row's fold: the
-    smallest of many errors is too small, these are not.
+    Also return its error, which is too small as the smallest of many, and leave-one-out outputs
+    whose setting was chosen without the row's fold, whose error is not.
     """
     settings: list[Setting] = []
     known: list[FloatArray] = []
     for gamma, path in exact_paths(rows, D, median, stop):
-        settings += [Setting(float(C), gamma) for C in CS]
-        known += list(path.left_out(CS))
+        settings += [Setting(float(C), gamma) for C in C_GRID]
+        known += list(path.left_out(C_GRID))
     outputs = np.array(known)  # (settings, n, k)
     losses = ((rows.Y - outputs) ** 2).sum(axis=2) * rows.weight
     best = int(np.argmin(losses.sum(axis=1)))
-    nested = chosen_elsewhere(losses, outputs, folds)
+    nested = choose_by_other_folds(losses, outputs, folds)
     return settings[best], float(losses[best].sum() / rows.weight.sum()), nested
 
 
@@ -145,17 +145,17 @@ def exact_paths(
         yield gamma, ExactPath.of(np.exp(-gamma * D), rows.Y, rows.weight, repeats)
 
 
-def chosen_elsewhere(losses: FloatArray, outputs: FloatArray, folds: IntArray) -> FloatArray:
-    """Return outputs (n, k) of the setting that is best for the rows of the other folds.
+def choose_by_other_folds(losses: FloatArray, outputs: FloatArray, folds: IntArray) -> FloatArray:
+    """Return outputs (n, k), each of the setting that is best for the rows of the other folds.
 
     Parameters
     ----------
     losses : array of shape (q, n)
-        Of every row with every setting.
+        Losses of the rows, for every setting.
     outputs : array of shape (q, n, k)
-        With every setting.
+        Outputs for the rows, for every setting.
     folds : int array of shape (n,)
-        Of the rows.
+        Fold of every row.
     """
     nested = np.empty(outputs.shape[1:])
     for v in np.unique(folds):
@@ -165,7 +165,7 @@ def chosen_elsewhere(losses: FloatArray, outputs: FloatArray, folds: IntArray) -
     return nested
 
 
-def median_of(D: FloatArray) -> float:
+def median_distance(D: FloatArray) -> float:
     """Return the median distance between different rows (1 where all are equal)."""
     n = len(D)
     step = max(1, n // 300)
@@ -175,15 +175,15 @@ def median_of(D: FloatArray) -> float:
 
 
 def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> FloatArray | None:
-    """Return outputs of rows by stacks that were screened, tuned and weighed without their fold.
+    """Return outputs of rows by stacks that were screened, tuned and weighted without their fold.
 
-    None where the time does not suffice.
+    The result is None if there is not enough time.
 
     Parameters
     ----------
     work : Work
     learned : list of arrays of shape (n, k)
-        Held-out outputs of configurations with a metric, which were made in folds.
+        Held-out outputs of configurations with a metric learned in folds.
     at_most : int
         Configurations without a metric that a stack may use.
 
@@ -193,18 +193,18 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
 
     Notes
     -----
-    What is done to all rows is done to those outside of every fold: a setting for each
-    configuration by leave-one-out, the configurations that a stack of outputs with settings of
-    other folds needs, weights by leave-one-out outputs. One eigendecomposition for every
+    All choices are made again from the rows outside of a fold: a setting for each configuration by
+    leave-one-out, the configurations that a stack uses, whose outputs have settings of other folds,
+    and weights by leave-one-out outputs. One eigendecomposition for every
     configuration and width serves all folds (`lssvm.solvers.exact.ExactPath.left_out_of_folds`).
     """
     problem = work.problem
-    # Not stratified: the shares of the classes outside would tell which class a fold has most of.
+    # Not stratified: the shares of the classes outside would give away those of the fold.
     random = np.random.default_rng(work.settings.seed)
-    n_folds = _FOLDS["numbers" if problem.classes is None else "classes"]
+    n_folds = _N_OUTER_FOLDS["numbers" if problem.classes is None else "classes"]
     folds = replace(problem, classes=None).folds(n_folds, random)
-    sets = distinct(problem, work.settings.configurations)
-    results = work.parallel(lambda c: tuned_outside(work, c, folds), sets)
+    sets = distinct_configurations(problem, work.settings.configurations)
+    results = work.parallel(lambda c: tune_outside_folds(work, c, folds), sets)
     tuned = [one for one in results if one is not None]
     out = np.full(problem.Y.shape, np.nan)
     scales = []
@@ -215,9 +215,9 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
         Y, weight = problem.Y[outside], problem.weight[outside]
         chosen = np.arange(len(sets), dtype=np.intp)
         if at_most < len(sets):
-            crossed = [one.crossed[v, outside] for one in tuned]
+            nested = [one.nested[v, outside] for one in tuned]
             rule = work.rule(at_most=at_most)
-            chosen = most_used(rule.fit(crossed, Y, weight, outside).weights)
+            chosen = most_used(rule.fit(nested, Y, weight, outside).weights)
         outputs = [tuned[i].outputs[v] for i in chosen] + learned
         plain = np.arange(len(outputs)) < len(chosen) if learned else None
         rule = work.rule(plain=plain)
@@ -230,50 +230,52 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
 
 
 @dataclass(frozen=True, eq=False)
-class TunedOutside:
-    """Outputs of a configuration without each of some folds.
+class OuterFoldOutputs:
+    """Outputs of a configuration that was tuned without one fold, for every fold.
 
     Attributes
     ----------
     outputs : array of shape (f, n, k)
-        Of the setting that is best for the rows outside of the fold. Rows of the fold by the model
-        without it, every other row by the model without the fold and the row.
-    crossed : array of shape (f, n, k)
-        The same for rows outside, of the setting that rows outside of this fold and of the row's
-        own fold in ``work.folds`` prefer.
+        With the setting that is best for the rows outside of the fold: for rows of the fold by the
+        model without it, for every other row by the model without the fold and that row.
+    nested : array of shape (f, n, k)
+        The same for rows outside, with the setting that is best for the rows outside of both this
+        fold and the row's fold in ``work.folds``.
     """
 
     outputs: FloatArray
-    crossed: FloatArray
+    nested: FloatArray
 
 
-def tuned_outside(work: Work, configuration: Configuration, folds: IntArray) -> TunedOutside | None:
-    """Tune a configuration without each of the folds (n,), numbered from 0; None: out of time."""
+def tune_outside_folds(
+    work: Work, configuration: Configuration, folds: IntArray
+) -> OuterFoldOutputs | None:
+    """Tune a configuration without each of the folds (n,), numbered from 0; None: no time left."""
     problem = work.problem
     rows = problem.rows(configuration.scaling, work.settings.metric)
     D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
-    paths = [path for _, path in exact_paths(rows, D, median_of(D))]
+    paths = [path for _, path in exact_paths(rows, D, median_distance(D))]
     f = int(folds.max()) + 1
-    tuned = TunedOutside(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
-    at_once = max(1, _ENTRIES // (len(paths) * len(CS) * problem.Y.size))
-    for numbers, members in of_equal_size(folds, at_once):
+    tuned = OuterFoldOutputs(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
+    batch_size = max(1, _ENTRIES // (len(paths) * len(C_GRID) * problem.Y.size))
+    for numbers, members in folds_of_equal_size(folds, batch_size):
         if work.clock.over(0.8):
             return None
-        outputs = np.concatenate([path.left_out_of_folds(CS, members) for path in paths])
+        outputs = np.concatenate([path.left_out_of_folds(C_GRID, members) for path in paths])
         losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
         for g, v in enumerate(numbers):
             outside = folds != v
             L, F = losses[:, g, outside], outputs[:, g]
             tuned.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
-            tuned.crossed[v, outside] = chosen_elsewhere(L, F[:, outside], work.folds[outside])
+            tuned.nested[v, outside] = choose_by_other_folds(L, F[:, outside], work.folds[outside])
     return tuned
 
 
-def of_equal_size(folds: IntArray, at_once: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield numbers (g,) and rows (g, s) of folds of one size, at most ``at_once`` together."""
+def folds_of_equal_size(folds: IntArray, batch_size: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield numbers (g,) and rows (g, s) of folds of one size, at most ``batch_size`` together."""
     size = np.bincount(folds)
     for s in np.unique(size[size > 0]):
         same = np.flatnonzero(size == s)
-        for part in slices(len(same), at_once):
+        for part in slices(len(same), batch_size):
             numbers = same[part]
             yield numbers, np.array([np.flatnonzero(folds == v) for v in numbers])

@@ -1,4 +1,4 @@
-"""Weights of several models from their outputs for rows that they had not seen."""
+"""Stacks: weights of several models, fitted to their held-out outputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 
 StackLoss: TypeAlias = Literal["squared", "log"]
 
-_SHARED = 1e-3  # pull towards the mean model, as a share of the mean square of the outputs
-_PRIOR = 0.5  # pull of the log loss towards its start, in rows of mean weight
-_MOST_ROWS = 20_000  # that the weights of a log loss are learned from
+_RIDGE = 1e-3  # penalty towards equal weights, as a share of the mean square of the outputs
+_PRIOR = 0.5  # penalty of the log loss towards its start, in rows of mean weight
+_MOST_ROWS = 20_000  # that the weights of a log loss are fitted to
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Stack:
     Attributes
     ----------
     weights : array of shape (q,)
-        Not negative.
+        Non-negative.
     offset : array of shape (k,)
         Added to the sum; 0 for squared errors.
     """
@@ -49,7 +49,7 @@ def combine(outputs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
 
 
 def known_rows(outputs: Sequence[FloatArray]) -> BoolArray:
-    """Return which rows have outputs of all models, shape (n,)."""
+    """Return which rows have known (finite) outputs of all models, shape (n,)."""
     return np.asarray(np.all([np.isfinite(F).all(axis=1) for F in outputs], axis=0))
 
 
@@ -79,12 +79,12 @@ def fit_stack(
     loss: StackLoss = "squared",
     plain: BoolArray | None = None,
 ) -> Stack:
-    r"""Return the stack with the smallest loss of rows that its models had not seen.
+    r"""Return the stack with the smallest loss of held-out outputs.
 
     Parameters
     ----------
     outputs : sequence of q arrays of shape (n, k)
-        Outputs for rows that the models had not seen; rows with a NaN are not used.
+        Held-out outputs of the models; rows with a NaN are not used.
     Y : array of shape (n, k)
         Targets; -1 and 1 for the log loss.
     weight : array of shape (n,)
@@ -92,41 +92,42 @@ def fit_stack(
     loss : {"squared", "log"}
         What is minimised.
     plain : bool array of shape (q,), optional
-        Models to fall back on: the result is the mean of the weights of all models and of those of
-        these alone, which halves the damage where the others look better by chance. Where all
-        models have less than three quarters of the squared error of these, that is not chance:
-        these count for less, and for nothing where it is less than half.
+        Models to fall back on. The result is the mean of two stacks, of all models and of these
+        alone, which halves the damage if the others look better by chance. If all models together
+        have less than three quarters of the squared error of these, that is hardly chance: the
+        share of the second stack falls, to 0 where they have half of it or less.
 
     Notes
     -----
     Squared errors: non-negative least squares on the q x q normal equations ([LawsonHanson1995]_),
-    one weight per model for all outputs ([Breiman1996]_). A tiny pull towards equal weights decides
-    between models with the same outputs; models whose outputs are all rounding get equal weights.
+    one weight per model for all outputs ([Breiman1996]_). A tiny penalty towards equal weights
+    decides between models with the same outputs; if all outputs are rounding errors, the weights
+    are equal.
 
     Log loss: with :math:`f = \sum_m w_m f_m + b` the loss :math:`-\log \sigma(y f)`, of several
     classes the cross-entropy of the softmax of f, is convex in (w, b); it is minimised subject to
-    :math:`w \ge 0` with a weak pull towards the squared errors' weights on the scale that suits
-    them best. The outputs are log-odds. O(n k q) time for each of some tens of steps.
+    :math:`w \ge 0` with a weak penalty towards the weights of squared errors times their best
+    scale. The outputs are log-odds. O(n k q) time for each of some tens of steps.
     """
     q, k = len(outputs), Y.shape[1]
     if plain is not None and plain.any() and not plain.all():
         chosen = [F for F, p in zip(outputs, plain, strict=True) if p]
-        few = fit_stack(chosen, Y, weight, loss)
-        safe = np.zeros(q)
-        safe[plain] = few.weights
-        best = fit_stack(outputs, Y, weight, loss)
-        good = known_rows(outputs)
+        plain_stack = fit_stack(chosen, Y, weight, loss)
+        plain_weights = np.zeros(q)
+        plain_weights[plain] = plain_stack.weights
+        full_stack = fit_stack(outputs, Y, weight, loss)
+        known = known_rows(outputs)
         # How much better all models are is measured by squared errors for either loss.
-        both = [_nonnegative(chosen, Y, weight), _nonnegative(outputs, Y, weight)]
-        left = [
-            weight[good] @ row_losses(combine(F, w)[good], Y[good], "squared")
-            for F, w in zip((chosen, outputs), both, strict=True)
+        least_squares = [_nonnegative(chosen, Y, weight), _nonnegative(outputs, Y, weight)]
+        squares = [
+            weight[known] @ row_losses(combine(F, w)[known], Y[known], "squared")
+            for F, w in zip((chosen, outputs), least_squares, strict=True)
         ]
-        ratio = left[1] / max(left[0], np.finfo(np.float64).tiny)
+        ratio = squares[1] / max(squares[0], np.finfo(np.float64).tiny)
         share = float(np.clip(2.0 * ratio - 1.0, 0.0, 0.5))
         return Stack(
-            share * safe + (1.0 - share) * best.weights,
-            share * few.offset + (1.0 - share) * best.offset,
+            share * plain_weights + (1.0 - share) * full_stack.weights,
+            share * plain_stack.offset + (1.0 - share) * full_stack.offset,
         )
     weights = np.ones(1) if q == 1 else _nonnegative(outputs, Y, weight)
     if loss == "squared":
@@ -145,9 +146,9 @@ def _nonnegative(outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArra
     y = (root * Y[good]).ravel()
     gram, cross = F.T @ F, F.T @ y
     size = float(gram.diagonal().mean())
-    if not size > (1e-12**2) * float(y @ y):  # nothing but rounding
+    if not size > (1e-12**2) * float(y @ y):  # rounding errors only
         return np.full(q, 1.0 / q)
-    ridge = _SHARED * size / max(np.sqrt(len(y)), 1.0)
+    ridge = _RIDGE * size / max(np.sqrt(len(y)), 1.0)
     gram = gram + ridge * np.eye(q)
     cross = cross + ridge / q
     values, vectors = np.linalg.eigh(gram)
@@ -163,7 +164,7 @@ def _log_stack(
 ) -> Stack:
     """Return the stack of the smallest log loss, near the scaled weights of squared errors."""
     rows = np.flatnonzero(known_rows(outputs))
-    if not len(rows):  # equal rows, which are held out together
+    if not len(rows):  # as where all rows are equal, and so held out together
         return Stack(start, _shares(np.asarray(Y > 0, dtype=np.float64), weight / weight.sum()))
     rows = rows[:: max(1, -(-len(rows) // _MOST_ROWS))]
     F = np.stack([F[rows] for F in outputs])  # (q, n, k)
@@ -180,36 +181,39 @@ def _log_stack(
 
     base = np.tensordot(start, F, axes=1)  # (n, k)
     scale = float(np.sqrt(np.average((base**2).mean(axis=1), weights=share)))
-    if not scale > 1e-12:  # rounding only: the shares of the classes are all there is
+    if not scale > 1e-12:  # rounding errors only: the shares of the classes are all that is known
         return Stack(start, _shares(target, share))
 
-    def along(p: FloatArray) -> tuple[float, FloatArray]:
+    def scaled_loss(p: FloatArray) -> tuple[float, FloatArray]:
         value, slope = losses(p[0] * base + p[1:])
         pull = prior * (p[0] - 2.0) / 4.0
         gradient = np.concatenate([[float((slope * base).sum()) + pull], slope.sum(axis=0)])
         return value + prior * (p[0] - 2.0) ** 2 / 8.0, gradient
 
-    def best(
+    def minimised(
         f: Callable[[FloatArray], tuple[float, FloatArray]], x: FloatArray, positive: int
     ) -> FloatArray:
-        least = 1e-3 if positive == 1 else 0.0  # where nothing is learned, next to nothing is left
+        least = 1e-3 if positive == 1 else 0.0  # small where nothing was learned, but positive
         bounds = [(least, 1e3)] * positive + [(-50.0, 50.0)] * (len(x) - positive)
         return np.asarray(minimize(f, x, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
-    first = best(along, np.concatenate([[2.0], np.zeros(k)]), 1)
+    first = minimised(scaled_loss, np.concatenate([[2.0], np.zeros(k)]), 1)
+    factor, offset = first[:1], first[1:]
     if q == 1:
-        return Stack(first[:1], first[1:])
-    middle = first[0] * start
+        return Stack(factor, offset)
+    start_weights = factor[0] * start
 
-    def free(p: FloatArray) -> tuple[float, FloatArray]:
+    def stack_loss(p: FloatArray) -> tuple[float, FloatArray]:
         value, slope = losses(np.tensordot(p[:q], F, axes=1) + p[q:])
-        gap = p[:q] - middle
-        gradient = np.concatenate([(F * slope).sum(axis=(1, 2)) + prior * gap, slope.sum(axis=0)])
-        return value + 0.5 * prior * float(gap @ gap), gradient
+        change = p[:q] - start_weights
+        gradient = np.concatenate(
+            [(F * slope).sum(axis=(1, 2)) + prior * change, slope.sum(axis=0)]
+        )
+        return value + 0.5 * prior * float(change @ change), gradient
 
-    p = best(free, np.concatenate([middle, first[1:]]), q)
+    p = minimised(stack_loss, np.concatenate([start_weights, offset]), q)
     weights = np.where(p[:q] > 1e-3 * p[:q].max(), p[:q], 0.0)
-    return Stack(weights, p[q:]) if weights.any() else Stack(first[0] * start, first[1:])
+    return Stack(weights, p[q:]) if weights.any() else Stack(start_weights, offset)
 
 
 def _shares(target: FloatArray, share: FloatArray) -> FloatArray:
@@ -219,7 +223,7 @@ def _shares(target: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def most_used(weights: FloatArray) -> IntArray:
-    """Return the numbers of the models with a weight that counts, the largest first."""
+    """Return the numbers of the models with more than 2 % of the weight, the largest first."""
     order = np.argsort(-weights, kind="stable")
     return np.asarray(order[weights[order] > 0.02 * weights.sum()], dtype=np.intp)
 
@@ -235,14 +239,14 @@ class StackRule:
     plain : bool array of shape (q,) or None
         See `fit_stack`.
     at_most : int or None
-        Models that may have a weight.
+        Number of models that may have a weight.
     scorer : callable or None
-        From outputs (m, k) and the numbers of their rows (m,) to what is minimised in place of the
-        loss: the models are ordered by it, and of the stacks of the best one, the best two and so
-        on the one with the smallest value is taken.
+        From outputs (m, k) and the numbers of their rows (m,) to a value that is minimised in place
+        of the loss: the models are ordered by it, and of the stacks of the best one, the best two
+        and so on, the one with the smallest value is taken.
     shift : callable or None
-        From stacked outputs (m, k) and the numbers of their rows to what is added to the outputs so
-        that decisions suit the scorer.
+        From stacked outputs (m, k) and the numbers of their rows to the shift (k,) of the outputs
+        whose decisions the scorer likes best.
     common_scale : bool
         Whether outputs of several folds are brought to one scale, see `on_common_scale`.
     """
@@ -265,15 +269,15 @@ class StackRule:
         q = len(outputs)
         size = q if self.at_most is None else min(self.at_most, q)
         if self.scorer is None:
-            stack = self._of(np.arange(q, dtype=np.intp), outputs, Y, weight)
+            stack = self._stack_of(np.arange(q, dtype=np.intp), outputs, Y, weight)
             if np.count_nonzero(stack.weights) <= size:
                 return stack
             chosen = np.sort(np.argsort(-stack.weights, kind="stable")[:size])
-            return self._of(chosen.astype(np.intp), outputs, Y, weight)
+            return self._stack_of(chosen.astype(np.intp), outputs, Y, weight)
         good = np.flatnonzero(known_rows(outputs))
         known, numbers = [F[good] for F in outputs], rows[good]
         order = np.argsort([self._score(F, numbers) for F in known], kind="stable").astype(np.intp)
-        tried = [self._of(order[:m], outputs, Y, weight) for m in range(1, size + 1)]
+        tried = [self._stack_of(order[:m], outputs, Y, weight) for m in range(1, size + 1)]
         if self.shift is not None:
             tried = [
                 replace(one, offset=one.offset + self.shift(one.outputs(known), numbers))
@@ -283,7 +287,7 @@ class StackRule:
         # Of equally good stacks the largest: averages vary less.
         return tried[max(m for m in range(size) if scores[m] <= min(scores))]
 
-    def _of(
+    def _stack_of(
         self, chosen: IntArray, outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArray
     ) -> Stack:
         """Return the stack of some models, the others with weight 0."""
@@ -306,9 +310,9 @@ def cross_stack(
     folds: IntArray,
     rule: StackRule,
 ) -> FloatArray:
-    """Return stacked outputs (n, k) whose weights have not seen the row's target.
+    """Return stacked outputs (n, k) whose weights were fitted without the row.
 
-    Models are chosen and weighted for the rows of a fold by the other folds.
+    For the rows of a fold, models are chosen and weighted on the other folds.
     """
     out = np.full(Y.shape, np.nan)
     scales = []
@@ -325,7 +329,7 @@ def cross_stack(
 
 
 def mean_and_spread(outputs: FloatArray, weight: FloatArray) -> tuple[FloatArray, float]:
-    """Return the mean (k,) of known outputs (m, k), and the root mean square of what deviates."""
+    """Return the mean (k,) of known outputs (m, k), and their root mean square deviation."""
     good = np.isfinite(outputs).all(axis=1)
     mean = np.average(outputs[good], axis=0, weights=weight[good])
     return mean, float(np.sqrt(mean_loss(outputs - mean, 0.0 * outputs, weight, "squared")))
@@ -340,13 +344,14 @@ def on_common_scale(
     ----------
     outputs : array of shape (n, k)
     scales : sequence of (rows, mean, spread)
-        Rows of a fold, and where the outputs of its stack for rows outside lie.
+        Rows of a fold; mean and spread of the outputs of its stack for the rows outside.
 
     Notes
     -----
-    Stacks differ in offset and scale, each a little against the targets of its fold: rows of a fold
-    with many positives have a stack of few. Outputs of different folds, put in one order, would
-    rank worse than those of any one stack do. The targets of a fold have no part in its scale.
+    Stacks differ a little in offset and scale, in the opposite direction of the targets of their
+    folds: a fold with many positives gets a stack that was fitted to fewer. The outputs of all
+    folds together would therefore rank rows worse than those of any one stack. The targets of a
+    fold play no part in its scale.
     """
     out = outputs.copy()
     middle = np.mean([mean for _, mean, _ in scales], axis=0)

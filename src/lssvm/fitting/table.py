@@ -1,7 +1,8 @@
 """The model for tables: screen, learn metrics and warps, fit exact leaves, stack.
 
-Read `fit_table` from top to bottom; every stage is a function below it that takes values and
-returns values. All stages see numbers only: one matrix for each way of scaling the inputs.
+Read `fit_table` from top to bottom; every stage is a function below it, or in the modules that it
+imports, that takes values and returns values. All stages see numbers only: one matrix for each
+scaling of the inputs.
 
 A step is taken where its gain in held-out loss is worth its cost (`Work.worth`).
 """
@@ -16,7 +17,13 @@ import numpy as np
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
-from lssvm.fitting.screening import NESTED, distinct, median_of, nested_outputs, screen
+from lssvm.fitting.screening import (
+    NESTED,
+    distinct_configurations,
+    median_distance,
+    nested_outputs,
+    screen,
+)
 from lssvm.fitting.stacking import (
     Stack,
     StackRule,
@@ -27,7 +34,7 @@ from lssvm.fitting.stacking import (
     most_used,
     row_losses,
 )
-from lssvm.fitting.table_large import fit_everything
+from lssvm.fitting.table_large import fit_all_rows
 from lssvm.fitting.table_prototypes import add_prototypes
 from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, subset
 from lssvm.fitting.table_work import (
@@ -41,8 +48,8 @@ from lssvm.fitting.table_work import (
     Scorer,
     TableSettings,
     Work,
+    best_first,
     clearly_best,
-    ordered,
 )
 from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
@@ -62,25 +69,25 @@ from lssvm.solvers import ExactFit
 from lssvm.tasks import Numbers
 
 SMALL = 1500
-"""Below as many rows outputs of metrics come from folds, above from other rows."""
+"""Number of rows from which metrics are compared on rows set aside; below it, in folds."""
 
-_FIRST = 4000  # rows of the first round of a metric
-_ENOUGH = 50  # rows below which no metric is tried
-_WARPED = 1000  # rows below which no warp is tried
-_GRADIENTS = 4000  # rows at which slopes are taken
-_IN_FOLDS = 600  # the same in every fold
-_SOME_FOLDS = 3  # that maps of 1,000 rows or more are compared in
-_EXACT = 4000  # rows up to which one leaf holds all
-_IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
-_SMALLEST = 125  # rows of a leaf, below which it is not halved for a time limit
-_TESTED = 3000  # rows on which leaves of two sizes are compared
-_OPTIMISM = 0.05  # by which share the loss of rows that made a metric may be smaller
-_RANKED = 0.25  # of the cost of log-odds counts: rankings gain more than the log loss shows
-_FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
+_FIRST_ROUND_ROWS = 4000  # that the first round of a metric uses at most
+_METRIC_MIN_ROWS = 50  # below which no metric is tried
+_WARP_MIN_ROWS = 1000  # below which no warp is tried
+_GRADIENT_ROWS = 4000  # at which slopes are taken, at most
+_FOLD_GRADIENT_ROWS = 600  # the same in every fold
+_FEWER_FOLDS = 3  # in which maps are compared from 1,000 rows on
+_ONE_LEAF_ROWS = 4000  # up to which one leaf has all rows, except with "fast"
+_REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less are dropped
+_MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
+_COMPARED_ROWS = 3000  # on which leaves of two sizes are compared
+_OPTIMISM = 0.05  # share by which the loss of rows that made a metric may be smaller
+_LOG_LOSS_COST = 0.25  # share of the cost that counts: rankings gain more than the log loss shows
+_NEXT_GAIN = 0.7  # of the last doubling's gain that the next one is expected to have
 
 
 class OutOfTime(Stopped):
-    """The time is over and there is a model."""
+    """The time limit is reached and there is a model."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -100,7 +107,7 @@ def fit_table(
     clock: Clock,
     callback: Callback,
     scorer: Scorer | None = None,
-    everything: AllRows | None = None,
+    all_rows: AllRows | None = None,
 ) -> TableFit:
     """Fit the model for tables.
 
@@ -116,10 +123,10 @@ def fit_table(
         Called with a dict for every step: its stage, what is tried, the best loss so far. It may
         raise `lssvm._core.errors.Stopped` to end the fit with what is best so far.
     scorer : Scorer, optional
-        What configurations and stacks are chosen by; by default the log loss of classes and the
-        squared error of numbers.
-    everything : AllRows, optional
-        Where the problem is a sample: all rows, which the leaves are made of.
+        The loss that chooses configurations and stacks; by default the log loss for classes and
+        the squared error for numbers.
+    all_rows : AllRows, optional
+        Where the problem is a sample: all rows, to which the leaves are fitted.
 
     Returns
     -------
@@ -128,23 +135,23 @@ def fit_table(
     Raises
     ------
     Interrupted
-        On Ctrl-C where a model of all rows is there, with that model; before it is
-        KeyboardInterrupt.
+        On Ctrl-C where there is a model of all rows, with that model; otherwise Ctrl-C raises a
+        plain KeyboardInterrupt.
 
     Notes
     -----
     1. Every configuration is screened by leave-one-out on some rows.
-    2. The best ones, one of every kernel among them, learn a metric or a warp on some rows, in
-       rounds while held-out rows gain. Small data use folds, and need a clear gain.
+    2. The best ones, with at least one of every kernel, learn a metric or a warp on some rows, in
+       rounds while the loss of held-out rows falls. Few rows use folds, and need a clear gain.
     3. Leaves are doubled in size while some of them gain enough; the configurations whose stack
-       gains enough are fitted to all rows. Prototypes of all rows are added where a trial of some
-       of them is about as good.
-       Leaves of two classes minimise the log loss in place of squared errors where that pays.
-    4. Weights minimise the loss of leave-one-out outputs; `best_score_` is that of rows that made
-       no metric.
+       gains enough are fitted to all rows. A global model of prototypes is added where a trial
+       with some of them is about as good. Leaves of two classes minimise the log loss in place of
+       squared errors where the gain is worth the cost.
+    4. Weights minimise the loss of leave-one-out outputs; `best_score_` is computed from rows that
+       made no metric.
 
-    Out of time stages are shortened and skipped; the best configuration is always fitted to all
-    rows.
+    When time is short, stages are shortened or skipped; the best configuration is always fitted to
+    all rows.
     """
     folds = problem.folds(N_FOLDS, np.random.default_rng([settings.seed, 1]))
     work = Work(problem, settings, clock, scorer, folds, callback)
@@ -153,18 +160,18 @@ def fit_table(
     try:
         plan = replace(plan, candidates=screen(work))
         stage = fit_small if problem.n < SMALL else fit_large
-        for known, models in stage(work, plan, everything):
-            plan, fitted = known, models
+        for next_plan, models in stage(work, plan, all_rows):
+            plan, fitted = next_plan, models  # what is kept if a later stage is interrupted
         fit = assemble(work, plan, fitted)
         report_end(work, fit)
     except Stopped:
-        clock.go_on()
-        if not fitted:  # a model of the sample is there sooner
+        clock.resume()
+        if not fitted:  # of the sample, if there is one: that is faster
             plan, fitted = fit_fallback(work, plan)
         fit = interrupted(assemble(work, plan, fitted))
         report_end(work, fit)
     except KeyboardInterrupt as error:
-        clock.go_on()
+        clock.resume()
         if not fitted:
             raise
         raise Interrupted(interrupted(assemble(work, plan, fitted))) from error
@@ -172,7 +179,7 @@ def fit_table(
 
 
 def interrupted(fit: TableFit) -> TableFit:
-    """Return the record of a fit that was ended before all stages were through."""
+    """Return the record of a fit that ended before its last stage."""
     return replace(fit, state=replace(fit.state, interrupted=True))
 
 
@@ -181,11 +188,11 @@ Stage = Iterator[tuple[Plan, list[Fitted]]]
 
 def report_end(work: Work, fit: TableFit) -> None:
     """Report the end of a fit."""
-    what, spent = "interrupted" if fit.state.interrupted else "done", work.clock.spent()
-    many = len(fit.local_members)  # prototypes are of one of them
-    text = f"{what}: {many} configuration{'s' if many > 1 else ''}, {spent:.1f} s"
+    stage, spent = "interrupted" if fit.state.interrupted else "done", work.clock.spent()
+    count = len(fit.local_members)  # without prototypes, which are of one of these configurations
+    text = f"{stage}: {count} configuration{'s' if count > 1 else ''}, {spent:.1f} s"
     best = min(work.best, default=None)
-    work.callback({"stage": what, "text": text, "best_loss": best, "elapsed": spent})
+    work.callback({"stage": stage, "text": text, "best_loss": best, "elapsed": spent})
 
 
 # --- 2. metrics and warps ------------------------------------------------------------------------
@@ -197,13 +204,13 @@ def next_map(
     model: LocalModel,
     metric: Metric,
     chosen: IntArray,
-    how: str,
+    map_kind: str,
     at_most: int,
 ) -> tuple[Metric, Setting]:
-    """Return the metric or warp of the slopes of a model under ``metric``, and its setting.
+    """Return the metric or warp learned from the slopes of a model, and a setting for it.
 
-    The setting is the mean one of the model's leaves, of the same width relative to the distances
-    of the chosen rows.
+    The setting is the mean of those of the model's leaves, with gamma changed so that the width
+    stays the same relative to the median distance of the chosen rows.
     """
     kind, settings = candidate.configuration, work.settings
     raw = work.problem.inputs[kind.scaling][chosen]
@@ -214,17 +221,17 @@ def next_map(
         raw,
         at_most=at_most,
         shape=settings.shape,
-        how=how,
+        how=map_kind,
         ties=settings.ties,
     )
     some = chosen[:: max(1, len(chosen) // 300)]
     rows = [work.problem.rows(kind.scaling, each, some).X for each in (metric, learned)]
-    before, after = (median_of(distances(X, X, kind.distance)) for X in rows)
+    before, after = (median_distance(distances(X, X, kind.distance)) for X in rows)
     middle = middle_setting(model.leaves)
     return learned, Setting(middle.C, middle.gamma * float(np.clip(before / after, 1e-6, 1e6)))
 
 
-def draft(
+def fit_draft(
     work: Work,
     candidate: Candidate,
     metric: Metric,
@@ -233,7 +240,7 @@ def draft(
     leaf_size: int,
     tries: int,
 ) -> LocalModel:
-    """Return models of some rows under a metric that are not kept."""
+    """Fit models to some rows under a metric for a comparison: they are not kept."""
     return fit_local(
         work.problem.rows(candidate.configuration.scaling, metric, chosen),
         candidate.configuration.distance,
@@ -252,12 +259,12 @@ def learn_on_rows(
     candidate: Candidate,
     learn: IntArray,
     scored: IntArray,
-    how: str,
+    map_kind: str,
     rounds: int,
 ) -> Candidate:
     """Learn a metric or warp on some rows in rounds; keep the round that is best for the others.
 
-    Begins at the round that the candidate has reached, and ends when rounds gain too little.
+    It begins at the round that the candidate has reached, and ends when rounds gain too little.
     """
     problem, clock, settings = work.problem, work.clock, work.settings
     kind = candidate.configuration
@@ -269,7 +276,7 @@ def learn_on_rows(
     for number in range(candidate.rounds, candidate.rounds + rounds + 1):
         tries = 6 if candidate.stage == "screening" and not number else 3
         start = clock.now()
-        model = draft(work, candidate, metric, setting, learn, leaf_size, tries)
+        model = fit_draft(work, candidate, metric, setting, learn, leaf_size, tries)
         values = model.outputs(
             problem.rows(kind.scaling, metric, scored).X, engine=settings.engine.single_threaded()
         )
@@ -290,21 +297,21 @@ def learn_on_rows(
         clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
         gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
         if number > candidate.rounds:
-            text = f"{kind}, {how}, round {number}"
+            text = f"{kind}, {map_kind}, round {number}"
             work.step("metric", text, gain, cost / work.unit(problem.n), start)
         failures = failures + 1 if now > (1.0 - settings.gain) * error else 0
         error = min(now, error)
         if failures > settings.patience or number == candidate.rounds + rounds or clock.over(0.5):
             break
-        metric, setting = next_map(work, candidate, model, metric, learn, how, _GRADIENTS)
-    return work.scored(replace(best, seconds=candidate.seconds + clock.now() - begin))
+        metric, setting = next_map(work, candidate, model, metric, learn, map_kind, _GRADIENT_ROWS)
+    return work.with_loss(replace(best, seconds=candidate.seconds + clock.now() - begin))
 
 
-def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | None:
+def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate | None:
     """Return the candidate with a metric or warp, or None where folds do not gain clearly.
 
-    Every fold's outputs come from a map and a model that have not seen its rows. Out of time there
-    is no map.
+    The outputs of a fold come from a map and a model that were learned without its rows. When time
+    runs out, the result is None.
     """
     problem, folds, settings, clock = work.problem, work.folds, work.settings, work.clock
     kind, begin = candidate.configuration, clock.now()
@@ -313,7 +320,7 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
     numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
-    numbers = numbers if n < FEW else numbers[:_SOME_FOLDS]
+    numbers = numbers if n < FEW else numbers[:_FEWER_FOLDS]
     scored = np.flatnonzero(np.isin(folds, numbers))
     for number in range(settings.rounds + 1):
         if number > 1 and clock.over(0.6):
@@ -326,9 +333,9 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
                 return None
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             metric, setting = state[v]
-            # The first fold chooses how settings change with the map, for all of them.
+            # The first fold chooses how settings change with the map, for all folds.
             tries = 3 if number and v == numbers[0] else 1
-            model = draft(
+            model = fit_draft(
                 work, candidate, metric, setting.times(*factor), outside, len(outside), tries
             )
             if tries > 1:
@@ -337,7 +344,9 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
             new = problem.rows(kind.scaling, metric, inside)
             held_out[inside] = model.outputs(new.X, engine=engine)
             if number < settings.rounds:
-                state[v] = next_map(work, candidate, model, metric, outside, how, _IN_FOLDS)
+                state[v] = next_map(
+                    work, candidate, model, metric, outside, map_kind, _FOLD_GRADIENT_ROWS
+                )
         outputs.append(held_out)
         losses.append(
             row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
@@ -345,10 +354,12 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
         before = losses[-2].mean() if number else 0.0
         gain = 1.0 - losses[-1].mean() / before if before > 0 else np.nan
         d, k = problem.inputs[kind.scaling].shape[1], problem.Y.shape[1]
-        operations = n**3 + len(numbers) * (n**3 / 6.0 + 4.0 * _IN_FOLDS * n * d * (k + 2))
+        operations = n**3 + len(numbers) * (
+            n**3 / 6.0 + 4.0 * _FOLD_GRADIENT_ROWS * n * d * (k + 2)
+        )
         cost = operations / work.unit(n)
         if number:
-            text = f"{kind}, {how}, round {number}"
+            text = f"{kind}, {map_kind}, round {number}"
             work.step("metric", text, gain, cost, start)
         if number and not work.worth(gain, max(cost, 1.0)):
             break
@@ -365,9 +376,9 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
     for _ in range(best):
         if clock.over(0.8):
             return None
-        model = draft(work, candidate, metric, setting, every, n, 1)
-        metric, setting = next_map(work, candidate, model, metric, every, how, _GRADIENTS)
-    return work.scored(
+        model = fit_draft(work, candidate, metric, setting, every, n, 1)
+        metric, setting = next_map(work, candidate, model, metric, every, map_kind, _GRADIENT_ROWS)
+    return work.with_loss(
         replace(
             candidate,
             metric=metric,
@@ -386,7 +397,7 @@ def learn_in_folds(work: Work, candidate: Candidate, how: str) -> Candidate | No
 def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
     """Return the kinds of maps that a candidate may learn: a metric, and a warp of its features."""
     shape = work.settings.shape or candidate.configuration.shape
-    warped = work.settings.warps and n_rows >= _WARPED and shape == "diagonal"
+    warped = work.settings.warps and n_rows >= _WARP_MIN_ROWS and shape == "diagonal"
     return ["metric", "warp"] if warped else ["metric"]
 
 
@@ -394,21 +405,21 @@ def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
 
 
 def fit_fallback(work: Work, plan: Plan) -> tuple[Plan, list[Fitted]]:
-    """Fit the best configuration that is known to all rows, in small leaves, without a search."""
+    """Fit the best configuration so far to all rows, in small leaves, without a search."""
     problem, settings = work.problem, work.settings
     if not plan.candidates:
         some = problem.sample(min(problem.n, 300), work.random("fallback"))
-        kind = distinct(problem, settings.configurations)[0]
+        kind = distinct_configurations(problem, settings.configurations)[0]
         X = problem.rows(kind.scaling, settings.metric, some).X
-        setting = Setting(10.0, 0.5 / median_of(distances(X, X, kind.distance)))
+        setting = Setting(10.0, 0.5 / median_distance(distances(X, X, kind.distance)))
         plan = replace(plan, candidates=[Candidate(kind, setting, np.inf, 0.0, settings.metric)])
     plan = plan.keep(plan.candidates[:1])
     leaf_size = min(problem.n if problem.n < SMALL else 500, settings.largest)
     return plan, fit_rows(work, plan.candidates, leaf_size)
 
 
-def tuned_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
-    """Return the setting that a model of half of so many rows prefers: an eighth of the cost."""
+def tune_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
+    """Return the best setting for half as many rows, which costs an eighth."""
     problem, kind = work.problem, candidate.configuration
     some = problem.sample(min(n_rows // 2, problem.n), work.random("half"))
     task = LeafTask(
@@ -423,7 +434,7 @@ def tuned_on_half(work: Work, candidate: Candidate, n_rows: int) -> Setting:
 def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fitted]:
     """Fit candidates to all rows of the problem, in leaves of a size.
 
-    Out of time those that are not there are dropped, unless there would be none.
+    When time runs out, candidates that are not fitted yet are dropped, unless none is.
     """
     problem, clock, settings = work.problem, work.clock, work.settings
     begin = clock.now()
@@ -449,7 +460,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
         outputs = model.leave_one_out(problem.n)
         if c.rounds and c.rows is not None and problem.n < SMALL:
             assert c.outputs is not None
-            outputs = c.outputs  # leave-one-out would use the metric of the row
+            outputs = c.outputs  # leave-one-out would use a metric that has seen the row
         elif leaf_size >= problem.n:
             leaf = model.leaves[0]
             c = replace(c, setting=leaf.setting, error=leaf.error)
@@ -467,7 +478,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
                 on_error=clock.stop,
             )
         except OutOfTime:
-            clock.go_on()
+            clock.resume()
         n, done = problem.n, max(len(fitted), 1)
         cost = done * settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
         text = f"{len(fitted)} configurations in leaves of at most {leaf_size:,} rows"
@@ -479,38 +490,38 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
     ]
 
 
-def fit_small(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
-    """Fit configurations exactly; add those with a metric or warp where folds gain clearly."""
+def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
+    """Fit configurations exactly; add those with a metric or warp if folds gain clearly."""
     problem, settings, clock = work.problem, work.settings, work.clock
     most = settings.plain if problem.n > settings.screened else max(settings.plain, 4)
-    first = plan.candidates[:1] if clock.over(0.5) else needed(work, plan.candidates, most)
+    first = plan.candidates[:1] if clock.over(0.5) else used_by_stack(work, plan.candidates, most)
     plan = plan.keep(first)
     leaf_size = min(problem.n, settings.largest)
     if leaf_size > 2 * settings.screened:
-        first = [replace(c, setting=tuned_on_half(work, c, leaf_size)) for c in first]
+        first = [replace(c, setting=tune_on_half(work, c, leaf_size)) for c in first]
         plan = replace(plan, candidates=first)
     fitted = fit_rows(work, first, leaf_size)
     yield plan, fitted
-    if not settings.rounds or problem.n < _ENOUGH or clock.over(0.3):
+    if not settings.rounds or problem.n < _METRIC_MIN_ROWS or clock.over(0.3):
         return
-    best = ordered([c for c, _, _ in fitted])[: min(settings.kept, 2)]
+    best = best_first([c for c, _, _ in fitted])[: min(settings.kept, 2)]
     jobs = [(c, "metric") for c in best]
     jobs += [(c, "warp") for c in best[:1] if "warp" in maps_of(work, c, problem.n)]
 
     def learned(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate | None:
-        number, (candidate, how) = numbered
+        number, (candidate, map_kind) = numbered
         work.report("metric", str(candidate.configuration), number, len(jobs))
-        return learn_in_folds(work, candidate, how)
+        return learn_in_folds(work, candidate, map_kind)
 
     better = [c for c in work.parallel(learned, list(enumerate(jobs))) if c is not None]
-    chosen = {  # of a configuration's maps the better one
+    chosen = {  # for every configuration the better of its maps
         kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
         for kind in dict.fromkeys(c.configuration for c in better)
     }
     yield plan, fitted + fit_rows(work, list(chosen.values()), leaf_size)
 
 
-def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
+def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     """Learn metrics on some rows, compare on others, fit what the stack needs to all rows."""
     problem, settings, clock = work.problem, work.settings, work.clock
     random = work.random("rows")
@@ -521,40 +532,43 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
 
     def rounds(jobs: list[tuple[Candidate, str]], rows: IntArray, most: int) -> list[Candidate]:
         def one(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate:
-            number, (candidate, how) = numbered
+            number, (candidate, map_kind) = numbered
             work.report("metric", str(candidate.configuration), number, len(jobs))
-            return learn_on_rows(work, candidate, rows, scored, how, most)
+            return learn_on_rows(work, candidate, rows, scored, map_kind, most)
 
-        return ordered(work.parallel(one, list(enumerate(jobs))))
+        return best_first(work.parallel(one, list(enumerate(jobs))))
 
     if clock.over(0.3):
         plan = plan.keep(plan.candidates[:1])
     else:
-        # Screening saw few rows and no metric. It ranks inputs well, kernels less so: the better
-        # inputs of every kernel get one round on some of the rows, the best of them more on more.
+        # Screening uses few rows and no metric. It ranks scalings well, kernels less so: the better
+        # scalings of every kernel get one round on some rows, and the best of these candidates get
+        # further rounds on more rows.
         plan = plan.keep(better_inputs(plan.candidates, settings.gain))
-        first = learn[:: -(-len(learn) // _FIRST)]
+        first = learn[:: -(-len(learn) // _FIRST_ROUND_ROWS)]
         done = rounds([(c, "metric") for c in plan.candidates], first, min(settings.rounds, 1))
         plan = replace(plan, candidates=done)
         plan = plan.keep(plan.candidates[: settings.kept])
         if settings.rounds and not clock.over(0.4):
-            more = [(c, how) for c in plan.candidates for how in maps_of(work, c, len(learn))]
+            more = [
+                (c, map_kind) for c in plan.candidates for map_kind in maps_of(work, c, len(learn))
+            ]
             done = rounds(more, learn, settings.rounds)
-            plan = replace(plan, candidates=one_of_each(done))
+            plan = replace(plan, candidates=without_repeats(done))
         if clock.over(0.8):
             plan = plan.keep(plan.candidates[:1])
-    n = problem.n if everything is None else everything.n_rows
+    n = problem.n if all_rows is None else all_rows.n_rows
     leaf_size, setting = choose_leaf_size(work, plan.candidates[0], n)
-    # Settings of the others move with the size of leaves as that of the first.
+    # With the size of leaves the settings of the others change by the same factors.
     old = plan.candidates[0].setting
-    moved = setting.C / old.C, setting.gamma / old.gamma
+    factors = setting.C / old.C, setting.gamma / old.gamma
     plan = replace(
-        plan, candidates=[replace(c, setting=c.setting.times(*moved)) for c in plan.candidates]
+        plan, candidates=[replace(c, setting=c.setting.times(*factors)) for c in plan.candidates]
     )
     cost = settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
     plan = plan.keep(worth_fitting(work, plan.candidates, cost))
-    if everything is not None:
-        plan, fitted = fit_everything(work, plan, everything, leaf_size)
+    if all_rows is not None:
+        plan, fitted = fit_all_rows(work, plan, all_rows, leaf_size)
         yield plan, fitted
         return
     fitted = fit_rows(work, plan.candidates, leaf_size)
@@ -566,73 +580,80 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
 
 
 def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
-    """Return a model whose leaves minimise the log loss of two classes, where that pays.
+    """Return a model whose leaves minimise the log loss of two classes, or the given model.
 
-    Every tenth leaf (of a single leaf half of the rows) is tried first, by the log loss of
-    leave-one-out outputs; so are the models of all rows in the end.
+    Every tenth leaf (with a single leaf, half of its rows) is tried first, and all leaves follow if
+    the log loss of leave-one-out outputs falls enough for the cost. The new model is returned if
+    that loss of all rows falls.
     """
     candidate, model, outputs = fitted
     clock, problem = work.clock, work.problem
     if not isinstance(model, LocalModel) or clock.over(0.7):
         return fitted
     begin, n, engine = clock.now(), problem.n, work.settings.engine
-    kind, what = candidate.configuration, f"log-odds of {candidate.configuration}"
-    work.report("log loss", what, 0, 1)
+    configuration, text = candidate.configuration, f"log-odds of {candidate.configuration}"
+    work.report("log loss", text, 0, 1)
     squared = middle_setting(model.leaves)
-    some = list(model.leaves[len(model.leaves) // 2 % 10 :: 10])
+    trial_leaves = list(model.leaves[len(model.leaves) // 2 % 10 :: 10])
     if len(model.leaves) == 1:
         half = problem.sample(max(n // 2, SMALL), work.random("log loss"))
-        rows = problem.rows(kind.scaling, candidate.metric, half)
-        some = engine.fit([LeafTask(rows, kind.distance, squared)], draft=True)
-    Y = np.concatenate([leaf.rows.Y for leaf in some])
-    weight = np.concatenate([leaf.rows.weight for leaf in some])
-    stack, before = calibrated(np.concatenate([leaf.fit.left_out for leaf in some]), Y, weight)
-    first = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
-    tasks = [LeafTask(leaf.rows, kind.distance, first, on_scale(leaf.fit, stack)) for leaf in some]
-    tried = engine.fit(tasks, tries=4, draft=True)
-    after = calibrated(np.concatenate([leaf.fit.left_out for leaf in tried]), Y, weight)[1]
+        rows = problem.rows(configuration.scaling, candidate.metric, half)
+        trial_leaves = engine.fit([LeafTask(rows, configuration.distance, squared)], draft=True)
+    Y = np.concatenate([leaf.rows.Y for leaf in trial_leaves])
+    weight = np.concatenate([leaf.rows.weight for leaf in trial_leaves])
+    stack, before = log_odds_scale(
+        np.concatenate([leaf.fit.left_out for leaf in trial_leaves]), Y, weight
+    )
+    start = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
+    tasks = [
+        LeafTask(leaf.rows, configuration.distance, start, rescaled(leaf.fit, stack))
+        for leaf in trial_leaves
+    ]
+    trial = engine.fit(tasks, tries=4, draft=True)
+    after = log_odds_scale(np.concatenate([leaf.fit.left_out for leaf in trial]), Y, weight)[1]
     gain = 1.0 - after / before if before > 0 else 0.0
     cost = work.settings.n_trees * n * model.leaf_size**2 * 4.0 / 3.0 / work.unit(n)
-    if not work.worth(gain, _RANKED * cost):
-        work.step("log loss", what, gain, cost, None)
+    if not work.worth(gain, _LOG_LOSS_COST * cost):
+        work.step("log loss", text, gain, cost, None)
         return fitted
-    setting = middle_setting(tried)
-    better = iter(
+    setting = middle_setting(trial)
+    new_leaves = iter(
         engine.fit(
             [
-                LeafTask(leaf.rows, kind.distance, setting, on_scale(leaf.fit, stack))
-                for one in model.partitions
-                for leaf in one.leaves
+                LeafTask(leaf.rows, configuration.distance, setting, rescaled(leaf.fit, stack))
+                for partition in model.partitions
+                for leaf in partition.leaves
             ]
         )
     )
     new = replace(
         model,
         partitions=tuple(
-            replace(one, leaves=tuple(next(better) for _ in one.leaves)) for one in model.partitions
+            replace(partition, leaves=tuple(next(new_leaves) for _ in partition.leaves))
+            for partition in model.partitions
         ),
     )
-    odds = new.leave_one_out(n)
-    losses = [calibrated(F, problem.Y, problem.weight)[1] for F in (outputs, odds)]
+    log_odds = new.leave_one_out(n)
+    losses = [log_odds_scale(F, problem.Y, problem.weight)[1] for F in (outputs, log_odds)]
     gain = 1.0 - losses[1] / losses[0] if losses[0] > 0 else 0.0
-    work.step("log loss", what, gain, cost, begin)
-    return (replace(candidate, stage="log loss"), new, odds) if gain > 0 else fitted
+    work.step("log loss", text, gain, cost, begin)
+    return (replace(candidate, stage="log loss"), new, log_odds) if gain > 0 else fitted
 
 
-def calibrated(outputs: FloatArray, Y: FloatArray, weight: FloatArray) -> tuple[Stack, float]:
+def log_odds_scale(outputs: FloatArray, Y: FloatArray, weight: FloatArray) -> tuple[Stack, float]:
     """Return the scale and offset that make leave-one-out outputs log-odds, and their log loss."""
     stack = fit_stack([outputs], Y, weight, "log")
     return stack, mean_loss(stack.outputs([outputs]), Y, weight, "log")
 
 
-def on_scale(fit: ExactFit, stack: Stack) -> ExactFit:
-    """Return a model whose outputs are scaled and shifted."""
+def rescaled(fit: ExactFit, stack: Stack) -> ExactFit:
+    """Return a model with the weight and offset of a stack of this model alone applied."""
     w = stack.weights[0]
     return ExactFit(w * fit.coef, w * fit.intercept + stack.offset, fit.left_out)
 
 
 def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:
-    """Return the best candidate of every kernel, and others that are nearly as good as it."""
+    """Return the best candidate of every kernel, and those with nearly as good a scaling."""
     best: dict[str, float] = {}
     chosen = []
     for candidate in candidates:  # the best first
@@ -643,12 +664,12 @@ def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:
     return chosen
 
 
-def one_of_each(candidates: list[Candidate]) -> list[Candidate]:
-    """Return the candidates without repeats of a configuration and number of rounds."""
+def without_repeats(candidates: list[Candidate]) -> list[Candidate]:
+    """Return the candidates without repeats of a configuration, rounds and kind of map."""
     return list({c.name: c for c in reversed(candidates)}.values())[::-1]
 
 
-def needed(work: Work, candidates: list[Candidate], size: int) -> list[Candidate]:
+def used_by_stack(work: Work, candidates: list[Candidate], size: int) -> list[Candidate]:
     """Return the candidates that the stack of their outputs uses most, at most ``size``."""
     rows = candidates[0].rows
     outputs = [c.outputs for c in candidates if c.outputs is not None and c.rows is rows]
@@ -662,7 +683,7 @@ def needed(work: Work, candidates: list[Candidate], size: int) -> list[Candidate
 def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[Candidate]:
     """Return the candidates whose outputs, stacked with those before them, gain enough.
 
-    Held-out rows compare stacks whose weights were learned from other held-out rows.
+    Stacks are compared on held-out rows, with weights fitted to other held-out rows.
     """
     problem, rows = work.problem, candidates[0].rows
     pool = [c for c in candidates if c.rows is rows and c.outputs is not None]
@@ -672,7 +693,7 @@ def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[
 
     def loss_of(chosen: list[Candidate]) -> float:
         outputs = [c.outputs for c in chosen if c.outputs is not None]
-        outputs *= 2 if len(outputs) == 1 else 1  # shrunk as several would be
+        outputs *= 2 if len(outputs) == 1 else 1  # so that a single one is shrunk as several are
         stacked = cross_stack(outputs, Y, weight, folds, StackRule(work.loss))
         if work.scorer is not None and work.scorer.chooses:
             return float(work.scorer.loss(stacked, rows))
@@ -701,14 +722,18 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
     if settings.leaf_size is not None:
         size = min(settings.leaf_size, settings.largest, n_rows)
         large = size > 2 * settings.learned_leaf
-        return size, tuned_on_half(work, candidate, size) if large else candidate.setting
-    if n_rows <= min(_EXACT, settings.largest) and settings.gain < 0.02 and not clock.over(0.5):
-        return n_rows, tuned_on_half(work, candidate, n_rows)
+        return size, tune_on_half(work, candidate, size) if large else candidate.setting
+    if (
+        n_rows <= min(_ONE_LEAF_ROWS, settings.largest)
+        and settings.gain < 0.02
+        and not clock.over(0.5)
+    ):
+        return n_rows, tune_on_half(work, candidate, n_rows)
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
-    # Models that are kept take twice the time of those that were measured, and some is left over.
+    # Models that are kept take twice the time of those that were measured, and 0.4 leaves a margin.
     share = clock.affordable(1e3 * n_rows * size**2, 0.4) / (n_rows * size**2 * 2.0 / 3.0)
-    while share < 1.0 and size >= 2 * _SMALLEST:
+    while share < 1.0 and size >= 2 * _MIN_LEAF_ROWS:
         size, share = size // 2, 4.0 * share
     rows = problem.rows(kind.scaling, candidate.metric)
     expected = np.inf
@@ -722,7 +747,9 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
             break
         begin = clock.now()
         work.report("leaf size", text, 0, 1)
-        if 4 * size > problem.n and np.isfinite(expected):  # as dear as the model itself
+        if 4 * size > problem.n and np.isfinite(
+            expected
+        ):  # a trial would cost as much as the model
             gain, tuned = expected, setting
         else:
             gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
@@ -730,22 +757,23 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
         work.step("leaf size", text, gain, cost, begin if taken else None)
         if not taken:
             break
-        size, setting, expected = new, tuned, min(_FADING * gain, expected)
+        size, setting, expected = new, tuned, min(_NEXT_GAIN * gain, expected)
     return size, setting
 
 
 def gain_of_size(
     work: Work, rows: Rows, distance: Distance, start: Setting, size: int
 ) -> tuple[float, Setting]:
-    """Return by which share leaves of a size have a smaller error than their halves, and a setting.
-
-    The setting is that of the larger leaves.
-    """
+    """Return the relative gain of leaves of a size over their halves, and their setting."""
     engine = work.settings.engine
-    leaves = [m for m in grow_tree(rows.X, size).rows_by_leaf(rows.X) if len(m) >= size // 2]
-    count = max(1, round(_TESTED / size))
-    some = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
-    regions = [rows.take(m[: int(1.5 * size)]) for m in some]
+    leaves = [
+        numbers
+        for numbers in grow_tree(rows.X, size).rows_by_leaf(rows.X)
+        if len(numbers) >= size // 2
+    ]
+    count = max(1, round(_COMPARED_ROWS / size))
+    compared = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
+    regions = [rows.take(numbers[: int(1.5 * size)]) for numbers in compared]
     halves = [
         region.take(half)
         for region in regions
@@ -769,7 +797,7 @@ def gain_of_size(
 
 
 def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
-    """Weight the fitted configurations by their outputs for rows that they had not seen."""
+    """Weight the fitted configurations by their held-out outputs; return the record."""
     problem = work.problem
     outputs = [F for _, _, F in fitted]
     learned = np.empty(0, dtype=np.intp)
@@ -783,8 +811,8 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         if is_used and c.stage == "prototypes":
             used = used | np.array([c.name == other.name for other, _, _ in fitted])
     if used.any() and not used.all():
-        fitted = [one for one, u in zip(fitted, used, strict=True) if u]
-        outputs = [F for F, u in zip(outputs, used, strict=True) if u]
+        fitted = [entry for entry, keep in zip(fitted, used, strict=True) if keep]
+        outputs = [F for F, keep in zip(outputs, used, strict=True) if keep]
         stack = stack_of(work, [c for c, _, _ in fitted], outputs)
     candidates = [c for c, _, _ in fitted]
     held_out = held_out_outputs(work, plan, candidates, outputs)
@@ -794,14 +822,14 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
             kept = kept | [c.name == other.name for other in candidates]
     members = [
         Member(model, None, c.configuration.scaling, c.metric, c.rounds, float(w), c.error)
-        for (c, model, _), w, k in zip(fitted, stack.weights, kept, strict=True)
-        if k
+        for (c, model, _), w, keep in zip(fitted, stack.weights, kept, strict=True)
+        if keep
     ]
     mean = np.average(problem.Y, axis=0, weights=problem.weight)
     spread = weighted_error(problem.Y, np.broadcast_to(mean, problem.Y.shape), problem.weight)
     spread = spread if spread > 0 else 1.0
     trials = [
-        trial_of(c, relative(scaled(c, F), problem, spread), float(w))
+        trial_of(c, relative_error(on_target_scale(c, F), problem, spread), float(w))
         for c, F, w in zip(candidates, without_rows(outputs, learned), stack.weights, strict=True)
     ]
     names = {c.name for c in candidates}
@@ -824,7 +852,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
 
 
 def without_rows(outputs: list[FloatArray], rows: IntArray) -> list[FloatArray]:
-    """Return outputs that are not known for some rows."""
+    """Return the outputs with NaN for some rows."""
     if not len(rows):
         return outputs
     outputs = [F.copy() for F in outputs]
@@ -838,8 +866,8 @@ def overfitted(
 ) -> bool:
     """Return whether leave-one-out losses of rows that made a metric are clearly too small.
 
-    They are compared with those of the other rows. Where they are not, all rows weight the stack
-    and calibrate it, which matters where classes are many or rare.
+    They are compared with those of the other rows. If they are not too small, all rows weight and
+    calibrate the stack, which matters where classes are many or rare.
     """
     problem = work.problem
     unseen = without_rows(outputs, learned)
@@ -858,14 +886,14 @@ def overfitted(
 
 
 def trial_of(c: Candidate, error: float, weight: float) -> Trial:
-    """Return the line of a candidate in the table of what was tried."""
+    """Return the row of a candidate in ``configurations_``."""
     warped = c.metric.warp is not None
     kind = c.configuration
     return Trial(kind.scaling, kind.kernel, c.rounds, error, weight, c.seconds, c.stage, warped)
 
 
 def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray]) -> Stack:
-    """Return the stack of candidates; few rows lean on those without a metric."""
+    """Return the stack of candidates; with few rows it leans on those without a metric."""
     problem = work.problem
     plain = np.array([c.rounds == 0 for c in candidates]) if problem.n < FEW else None
     every = np.arange(problem.n, dtype=np.intp)
@@ -875,7 +903,7 @@ def stack_of(work: Work, candidates: list[Candidate], outputs: list[FloatArray])
 def without_redundant(
     work: Work, stack: Stack, candidates: list[Candidate], outputs: list[FloatArray]
 ) -> BoolArray:
-    """Return which models are kept: those without which the loss rises noticeably."""
+    """Return which models are kept: those without which the loss would rise noticeably."""
     problem = work.problem
     prototypes = [c.stage == "prototypes" for c in candidates]
     used = stack.weights > 0
@@ -893,7 +921,7 @@ def without_redundant(
         left = mean_loss(
             few.outputs([known[j] for j in np.flatnonzero(rest)]), Y, weight, work.loss
         )
-        if left > best + _IDLE * work.settings.gain * abs(best):
+        if left > best + _REDUNDANT * work.settings.gain * abs(best):
             break
         used = rest
     return used
@@ -902,42 +930,44 @@ def without_redundant(
 def held_out_outputs(
     work: Work, plan: Plan, candidates: list[Candidate], outputs: list[FloatArray]
 ) -> FloatArray:
-    """Return outputs of rows by stacks whose settings, choices and weights are of other folds.
+    """Return outputs of rows by stacks whose settings, choices and weights come from other folds.
 
-    Where configurations were dropped by their outputs for all rows, they are candidates again
-    in every fold.
+    Configurations that were dropped because of their outputs for all rows are candidates again in
+    every fold.
     """
     problem, n = work.problem, work.problem.n
 
-    def known(c: Candidate) -> FloatArray | None:
+    def held_out_of(c: Candidate) -> FloatArray | None:
         values = c.outputs if c.nested is None else c.nested
         return values if values is not None and len(values) == n else None
 
-    held = [F if c.nested is None else known(c) for c, F in zip(candidates, outputs, strict=True)]
-    honest = [F if G is None else G for F, G in zip(outputs, held, strict=True)]
+    in_folds = [
+        F if c.nested is None else held_out_of(c) for c, F in zip(candidates, outputs, strict=True)
+    ]
+    out_of_fold = [F if G is None else G for F, G in zip(outputs, in_folds, strict=True)]
     rounds = [c.rounds for c in candidates]
     if n <= NESTED and not work.clock.over(0.7):
-        learned = [F for F, done in zip(honest, rounds, strict=True) if done]
+        learned = [F for F, done in zip(out_of_fold, rounds, strict=True) if done]
         nested = nested_outputs(work, learned, max(work.settings.plain, 4))
         if nested is not None:
             return nested
-    others = [known(c) for c in plan.dropped] if n < SMALL else []
+    dropped = [held_out_of(c) for c in plan.dropped] if n < SMALL else []
     at_most = None
-    if others and all(F is not None for F in others):
+    if dropped and all(F is not None for F in dropped):
         at_most = len(candidates)
-        honest += [F for F in others if F is not None]
-        rounds += [0] * len(others)
+        out_of_fold += [F for F in dropped if F is not None]
+        rounds += [0] * len(dropped)
     plain = np.array(rounds) == 0 if n < FEW else None
     rule = work.rule(plain=plain, at_most=at_most)
-    return cross_stack(honest, problem.Y, problem.weight, work.folds, rule)
+    return cross_stack(out_of_fold, problem.Y, problem.weight, work.folds, rule)
 
 
-def scaled(candidate: Candidate, outputs: FloatArray) -> FloatArray:
-    """Return outputs on the scale of the targets -1 and 1; log-odds give the mean of the target."""
+def on_target_scale(candidate: Candidate, outputs: FloatArray) -> FloatArray:
+    """Return outputs on the scale of the targets: log-odds become means of -1 and 1."""
     return np.tanh(0.5 * outputs) if candidate.stage == "log loss" else outputs
 
 
-def relative(outputs: FloatArray, problem: Problem, spread: float) -> float:
-    """Return the mean squared error of outputs where they are known, relative to the mean's."""
+def relative_error(outputs: FloatArray, problem: Problem, spread: float) -> float:
+    """Return the mean squared error of known outputs, relative to that of the mean."""
     good = np.isfinite(outputs).all(axis=1)
     return weighted_error(problem.Y[good], outputs[good], problem.weight[good]) / spread

@@ -1,7 +1,7 @@
-"""Tables of very many rows: everything is chosen on some of them, all of them make the parts.
+"""Tables of very many rows: everything is chosen on a sample, and leaves are fitted to all rows.
 
 Preparation, configurations, metrics and trees come from a sample; one pass sends every row to its
-parts; parts are solved some at a time.
+leaves; then leaves are solved in batches.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
 from lssvm.local import Leaf, LeafStore, LeafTask, LocalModel, Partition, Tree, grow_tree
 from lssvm.local.store import LeafRows
 
-_TOGETHER = 2**29  # numbers of kernel matrices of parts that an engine gets at a time
-_FEWEST = 125  # rows of a part, below which prototypes are the better use of time
-_PROTOTYPES = (200, 1000)  # how few and how many of them
-_WAITING = 0.5  # of the memory budget that rows on their way to their parts may take
+_TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves
+_FEWEST = 125  # rows of a leaf, below which prototypes are the better use of time
+_PROTOTYPES = (200, 1000)  # at least and at most
+_WAITING = 0.5  # of the memory budget that rows on their way to their leaves may take
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
 
 
 @dataclass(eq=False)
 class _Job:
-    """A candidate, one of its trees and the rows on their way to its parts."""
+    """A candidate, one of its trees and the rows on their way to its leaves."""
 
     number: int
     candidate: Candidate
@@ -36,26 +36,26 @@ class _Job:
     store: LeafStore
 
 
-def fit_everything(
-    work: Work, plan: Plan, everything: AllRows, leaf_size: int, tries: int = 3
+def fit_all_rows(
+    work: Work, plan: Plan, all_rows: AllRows, leaf_size: int, tries: int = 3
 ) -> tuple[Plan, list[Fitted]]:
     """Fit all rows, in exact leaves where memory and time allow, else by prototypes in one pass.
 
     Leaves keep all rows, in float32, and cost n L^2 (2/3) operations with L rows in a leaf;
     prototypes keep nothing, and cost n m^2 for m of them.
     """
-    n, settings, begin = everything.n_rows, work.settings, work.clock.now()
+    n, settings, begin = all_rows.n_rows, work.settings, work.clock.now()
     many = int(np.clip(np.sqrt(10.0 * work.unit(n) / n), *_PROTOTYPES))
     sizes = [
         4.0 * n * work.problem.inputs[c.configuration.scaling].shape[1] for c in plan.candidates
     ]
     total = np.cumsum(sizes) * settings.n_trees
-    count = int(np.searchsorted(total, _MODEL * everything.budget, side="right"))
+    count = int(np.searchsorted(total, _MODEL * all_rows.budget, side="right"))
     why = ""
     if not count:
         why = (
             f"exact leaves would keep {total[0] / 1e9:.2g} GB of rows, and half of memory_budget "
-            f"is {_MODEL * everything.budget / 1e9:.2g} GB"
+            f"is {_MODEL * all_rows.budget / 1e9:.2g} GB"
         )
     least = n * _FEWEST**2 * (2.0 / 3.0)
     possible = work.clock.affordable(least, 0.7)
@@ -65,19 +65,19 @@ def fit_everything(
     fitted: list[Fitted]
     if why:
         plan = replace(plan.keep(plan.candidates[:1]), note=f"prototypes in place of leaves: {why}")
-        fitted = [fit_prototypes(work, everything, plan.candidates[0], many)]
+        fitted = [fit_prototypes(work, all_rows, plan.candidates[0], many)]
         cost = n * many**2 / work.unit(n)
     else:
         plan = plan.keep(plan.candidates[:count])
-        fitted = fit_every_row(work, everything, plan.candidates, leaf_size, tries)
+        fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size, tries)
         cost = count * n * leaf_size**2 * (2.0 / 3.0) / work.unit(n)
     work.step("all rows", f"{len(fitted)} configurations of {n:,} rows", np.nan, cost, begin)
     took = (work.clock.now() - begin) / len(fitted)
     return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 
 
-def fit_every_row(
-    work: Work, everything: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
+def fit_leaves_of_all_rows(
+    work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
 ) -> list[Fitted]:
     """Fit candidates to all rows in leaves.
 
@@ -85,11 +85,12 @@ def fit_every_row(
     ----------
     work : Work
         Of the sample.
-    everything : AllRows
+    all_rows : AllRows
     candidates : list of Candidate
     leaf_size : int
-        Rows of a part, of all rows.
+        Rows of a leaf.
     tries : int
+        Settings that every leaf tries at most.
 
     Returns
     -------
@@ -98,43 +99,43 @@ def fit_every_row(
 
     Notes
     -----
-    One pass over the rows. Those on their way to their parts are kept in memory where half of the
-    budget is enough, else in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
+    One pass over the rows. Those on their way to their leaves are kept in memory where half of the
+    budget is enough, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
     """
-    problem, engine, sample = work.problem, work.settings.engine, everything.sample
+    problem, engine, sample = work.problem, work.settings.engine, all_rows.sample
     random = work.random("trees")
-    share = max(1, round(leaf_size * len(sample) / everything.n_rows))
+    share = max(1, round(leaf_size * len(sample) / all_rows.n_rows))
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
         jobs: list[_Job] = []
         size = sum(
             4 * problem.inputs[c.configuration.scaling].shape[1] + 8 * n_targets for c in candidates
         )
-        waiting = everything.n_rows * size * work.settings.n_trees
-        scratch = waiting > _WAITING * everything.budget
+        waiting = all_rows.n_rows * size * work.settings.n_trees
+        scratch = waiting > _WAITING * all_rows.budget
         for number, c in enumerate(candidates):
             X = problem.rows(c.configuration.scaling, c.metric).X
             for t in range(work.settings.n_trees):
                 tree = grow_tree(X, share, random=random if t else None)
                 store = LeafStore(
-                    tree.n_leaves, X.shape[1], n_targets, n_rows=everything.n_rows, scratch=scratch
+                    tree.n_leaves, X.shape[1], n_targets, n_rows=all_rows.n_rows, scratch=scratch
                 )
                 jobs.append(_Job(number, c, tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
-        for block in everything.blocks(used):
-            work.clock.over(1.0)  # raises where who listens wants to stop
+        for block in all_rows.blocks(used):
+            work.clock.over(1.0)  # raises if the fit was stopped
             for job in jobs:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
-                part = engine.route(job.tree, X)
-                job.store.add(part, X, block.Y, block.weight, start=block.start)
+                leaves = engine.route(job.tree, X)
+                job.store.add(leaves, X, block.Y, block.weight, start=block.start)
         solved = [_solve(work, job, leaf_size, tries, sample) for job in jobs]
     out: list[Fitted] = []
     for number, c in enumerate(candidates):
-        own = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
+        trees = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
         model = LocalModel(
-            c.configuration.distance, tuple(partition for partition, _ in own), leaf_size
+            c.configuration.distance, tuple(partition for partition, _ in trees), leaf_size
         )
-        outputs = np.asarray(np.mean([held for _, held in own], axis=0))
+        outputs = np.asarray(np.mean([held_out for _, held_out in trees], axis=0))
         out.append((replace(c, stage="all rows"), model, outputs))
     return out
 
@@ -142,10 +143,10 @@ def fit_every_row(
 def _solve(
     work: Work, job: _Job, leaf_size: int, tries: int, sample: IntArray
 ) -> tuple[Partition, FloatArray]:
-    """Solve the parts of a tree, some at a time; return them and the sample's outputs."""
+    """Solve the leaves of a tree in batches; return them and held-out outputs of the sample."""
     clock, c = work.clock, job.candidate
     leaves: dict[int, Leaf] = {}
-    held = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
+    held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
     for batch in _batches(job.store.leaves(), 2 * leaf_size):
         tasks = [LeafTask(some.rows, c.configuration.distance, c.setting) for some in batch]
         fitted = work.settings.engine.fit(
@@ -157,26 +158,26 @@ def _solve(
         for some, leaf in zip(batch, fitted, strict=True):
             place = np.searchsorted(sample, some.positions)
             there = sample[np.minimum(place, len(sample) - 1)] == some.positions
-            held[place[there]] = leaf.fit.left_out[there]
+            held_out[place[there]] = leaf.fit.left_out[there]
             fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # only the sample's are needed
             leaves[some.leaf] = replace(leaf, fit=fit)
         work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_leaves)
-    return Partition(job.tree, tuple(leaves[part] for part in range(job.tree.n_leaves))), held
+    return Partition(job.tree, tuple(leaves[i] for i in range(job.tree.n_leaves))), held_out
 
 
-def _batches(parts: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
-    """Yield leaves whose kernel matrices together stay below a limit; shorten what is too large."""
+def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
+    """Yield batches of leaves whose kernel matrices fit together; thin out too large leaves."""
     batch: list[LeafRows] = []
     size = 0
-    for some in parts:
+    for some in leaves:
         if len(some.positions) > largest:  # equal rows that no tree separates
             chosen = np.linspace(0, len(some.positions) - 1, largest).astype(np.intp)
             some = LeafRows(some.leaf, some.rows.take(chosen), some.positions[chosen])
-        own = len(some.positions) ** 2
-        if batch and size + own > _TOGETHER:
+        entries = len(some.positions) ** 2
+        if batch and size + entries > _TOGETHER:
             yield batch
             batch, size = [], 0
         batch.append(some)
-        size += own
+        size += entries
     if batch:
         yield batch

@@ -82,7 +82,7 @@ def local_of(fitted: Fitted) -> LocalModel:
 
 
 def number_of_prototypes(work: Work) -> int:
-    """Return how many prototypes are wanted, or their cost and memory allow; 0 for none.
+    """Return the given number of prototypes, or what cost and memory allow; 0 for none.
 
     n m^2 operations, by default half of the unit of cost; five folds, the threads and the solution
     keep m^2 numbers each.
@@ -104,7 +104,7 @@ def threads_for(work: Work, size: int) -> int:
 
 
 def _most(work: Work) -> float:
-    """Return how many prototypes may have `_MATRICES` matrices in memory.
+    """Return for how many prototypes `_MATRICES` matrices fit into memory.
 
     A leaf has two on every thread, in half of the budget: `LeafEngine.largest_leaf`.
     """
@@ -115,8 +115,9 @@ def _most(work: Work) -> float:
 def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int) -> float | None:
     """Return the gamma for prototypes, or None where they would not help.
 
-    Some prototypes learn from rows that the metric was learned on and are scored on the rows that
-    scored it: unless a number of them is given, they have to be about as good as its small leaves.
+    Some prototypes are fitted to rows that the metric was learned from and compared on the rows on
+    which its rounds were. Unless their number is given, they have to be about as good as the small
+    leaves of the metric.
     """
     problem, learned, scored = work.problem, plan.learned, candidate.rows
     assert learned is not None
@@ -152,9 +153,9 @@ def fit_global(
     candidate : Candidate
         Inputs, kernel and metric of the model.
     local : LocalModel
-        Whose rows are taken.
+        The model whose rows are fitted.
     size : int
-        Prototypes.
+        Number of prototypes.
     gamma : float
         Of the kernel.
 
@@ -170,9 +171,9 @@ def fit_global(
     Notes
     -----
     The fixed-size model of [DeBrabanter2010]_ under the metric of the candidate, its prototypes
-    drawn at random. A leaf sees its own rows only, so that what all rows have in common has to be
-    learned in each of them; prototypes learn it once. Where that is most of what there is to learn
-    (census data, for one) they are ahead of leaves; elsewhere the stack leaves them out.
+    drawn at random. A leaf is fitted to its rows only, so what all rows have in common has to be
+    learned in each leaf; prototypes learn it once. Where that is most of what there is to learn
+    (such as in census data) they are ahead of leaves; elsewhere the stack gives them no weight.
     O(n m (m + d)) time, O(m^2) memory.
     """
     random = work.random("prototypes")
@@ -184,10 +185,10 @@ def fit_global(
     order = np.argsort(folds, kind="stable").astype(np.intp)
     rows, positions = rows.take(order), positions[order]
     starts = np.searchsorted(folds[order], np.arange(N_FOLDS + 1))
-    # Groups may leave a fold empty, which is no judge of C.
+    # Groups may leave a fold empty; such a fold cannot compare values of C.
     cells = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if b > a]
     sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
-    work.clock.over(1.0)  # raises where who listens wants to stop
+    work.clock.over(1.0)  # raises if the fit was stopped
     gram = np.asarray(kernel(Z, Z))
     C, error = _best_C(sums, gram)
     setting = Setting(C, gamma)
@@ -221,20 +222,21 @@ def change_global(
     member : Member
         Made of prototypes.
     before : Moments or None
-        Of the rows before; None: not summed up yet.
+        Those of the rows so far; None if they were not computed yet.
     local : LocalModel
-        With the rows that the prototypes are to be fitted to: it has learned or forgotten already.
+        The leaves after the change, whose rows the prototypes are fitted to.
     rows : Rows
-        That have come or left, mapped as the model's own are.
+        Rows that were added or removed, mapped by the metric of the member.
     forget : bool
-        Whether they left.
+        Whether they were removed.
     threads : int
 
     Notes
     -----
-    Prototypes, C and gamma stay. The moments of all rows are summed up at the first change, O(n m
-    (m + d)) time, and kept; any other takes O(m^3) time and what its own rows need. Where most of
-    the weight leaves, differences would have no digits left: the rows are summed up again.
+    Prototypes, C and gamma stay. The moments of all rows are computed at the first change, in
+    O(n m (m + d)) time, and kept; a later change takes O(m^3) time and the moments of its rows. If
+    most of the weight is removed, differences would lose all digits: the moments are computed
+    again.
     """
     one, moments = member.expansion, None
     Z, kernel = one.basis, one.kernel
@@ -253,7 +255,7 @@ def change_global(
 
 
 def rows_of(local: LocalModel) -> tuple[Rows, IntArray]:
-    """Return the rows of a local model, and their numbers where it knows them."""
+    """Return the rows of a local model, and their numbers (in order if they are not known)."""
     partition = local.partitions[0]
     some = [leaf.rows for leaf in partition.leaves]
     X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in some])
@@ -286,7 +288,7 @@ def _best_C(sums: list[Moments], gram: FloatArray) -> tuple[float, float]:
 
 
 def fit_prototypes(
-    work: Work, everything: AllRows, candidate: Candidate, size: int
+    work: Work, all_rows: AllRows, candidate: Candidate, size: int
 ) -> tuple[Candidate, Expansion, FloatArray]:
     """Fit prototypes of the sample to all rows.
 
@@ -294,7 +296,7 @@ def fit_prototypes(
     ----------
     work : Work
         Of the sample.
-    everything : AllRows
+    all_rows : AllRows
     candidate : Candidate
         Its inputs, kernel, metric, and a width to start from.
     size : int
@@ -311,9 +313,9 @@ def fit_prototypes(
     Notes
     -----
     The fixed-size model of [DeBrabanter2010]_ under the candidate's metric: prototypes are pivots
-    of a randomly pivoted Cholesky factorisation of rows of the sample, the width is what some of
-    its rows say, and C what all of it says: its rows are dealt into five folds, whose moments are
-    kept apart in the one pass over all rows. On the cores of this machine, whatever the engine;
+    of a randomly pivoted Cholesky factorisation of rows of the sample. The width is chosen on some
+    of its rows and C on all of it, by five folds whose moments are kept apart in the one pass over
+    all rows. It runs on the cores of this machine, whatever the engine;
     O(n m (m + d)) time, O(m^2) memory for m prototypes.
     """
     problem, random = work.problem, work.random("prototypes")
@@ -323,12 +325,12 @@ def fit_prototypes(
     gamma, Z = _best_width(work, candidate, X, folds, size)
     kernel = configuration.make_kernel(gamma)
     sums: list[Moments | None] = [None] * (N_FOLDS + 1)  # the last one: rows outside of the sample
-    for block in everything.blocks([configuration.scaling]):
-        work.clock.over(1.0)  # raises where who listens wants to stop
+    for block in all_rows.blocks([configuration.scaling]):
+        work.clock.over(1.0)  # raises if the fit was stopped
         mapped = candidate.metric.apply(block.inputs[configuration.scaling])
         fold = np.full(len(mapped), N_FOLDS)
-        begin, end = np.searchsorted(everything.sample, [block.start, block.start + len(mapped)])
-        fold[everything.sample[begin:end] - block.start] = folds[begin:end]
+        begin, end = np.searchsorted(all_rows.sample, [block.start, block.start + len(mapped)])
+        fold[all_rows.sample[begin:end] - block.start] = folds[begin:end]
         for v in np.unique(fold):
             new = fold_moments(kernel, mapped, Z, block.Y, block.weight, fold == v, threads)
             old = sums[v]

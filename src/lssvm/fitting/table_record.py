@@ -412,8 +412,8 @@ class TableState(State):
         """Raise where the model keeps no training rows."""
         if self.note:
             raise InvalidInputError(
-                f"{what} cannot be had from a model of support vectors, which keeps no training "
-                "rows: use the model that it was compressed from, or fit one that keeps its rows "
+                f"{what}: not available for a model of support vectors, which keeps no training "
+                "rows. Use the model that it was compressed from, or fit one that keeps its rows "
                 "(fewer of them, or more memory and time)."
             )
 

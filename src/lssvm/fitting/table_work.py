@@ -27,10 +27,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 N_FOLDS = 5
-"""Folds of small data, each with a metric of its own."""
+"""Folds; with few rows each learns its own metric."""
 
 FEW = 1000
-"""Rows below which a metric has to be much better than none."""
+"""Number of rows below which a metric has to be much better than none."""
 
 
 @dataclass
@@ -65,23 +65,23 @@ class Clock:
         return self.now() - self.started
 
     def over(self, share: float) -> bool:
-        """Say whether that share of the limit is spent.
+        """Return whether that share of the limit is spent.
 
         Raises
         ------
         Stopped
-            After `stop`: who works on another thread is to end.
+            After `stop`, so that work on other threads ends.
         """
         if self.stopped:
             raise Stopped
         return self.limit is not None and self.spent() >= share * self.limit
 
     def stop(self) -> None:
-        """Have everyone who asks for the time end."""
+        """Make `over` raise from now on, on all threads."""
         self.stopped = True
 
-    def go_on(self) -> None:
-        """Take `stop` back, for who finishes what was begun."""
+    def resume(self) -> None:
+        """Undo `stop`, to finish the fit with what there is."""
         self.stopped = False
 
     def measured(self, operations: float, seconds: float) -> None:
@@ -90,7 +90,7 @@ class Clock:
         self.seconds += seconds
 
     def affordable(self, operations: float, share: float) -> float:
-        """Return how many of the wanted operations fit into a share of the time that is left."""
+        """Return how many of these operations fit into a share of the time that is left."""
         if self.limit is None or not self.seconds:
             return operations
         left = max(self.limit - self.spent(), 0.0) * share
@@ -98,7 +98,7 @@ class Clock:
 
 
 class Scorer(Protocol):
-    """A loss of outputs for rows that were not seen, the smaller the better.
+    """A loss of held-out outputs: smaller is better.
 
     Attributes
     ----------
@@ -111,17 +111,17 @@ class Scorer(Protocol):
 
     @property
     def chooses(self) -> bool:
-        """Whether the loss chooses."""
+        """Whether the loss chooses configurations and stacks."""
 
     @property
     def ranks(self) -> bool:
-        """Whether the loss compares outputs of rows."""
+        """Whether the loss compares outputs of rows with each other."""
 
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
-        """Return the loss of outputs (m, k) for some rows (m,) of a problem."""
+        """Return the loss of outputs (m, k) for the rows (m,) of a problem."""
 
     def decision_shift(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
-        """Return what added to outputs (m, k) makes decisions suit the loss, shape (k,)."""
+        """Return the shift (k,) of outputs (m, k) whose decisions have the smallest loss."""
 
 
 @dataclass(frozen=True)
@@ -131,35 +131,35 @@ class TableSettings:
     Attributes
     ----------
     configurations : tuple of Configuration
-        What is screened.
+        Configurations to screen.
     gain : float
-        Relative fall of the out-of-sample loss that is worth a unit of cost, see `worth`.
+        Relative fall of the held-out loss that is worth a unit of cost, see `Work.worth`.
     screened : int
-        Rows of the first screening.
+        Rows of the screening.
     kept : int
-        Configurations that learn a metric on all rows that are learned on.
+        Configurations whose metric is learned in more than one round, on ``learned_on`` rows.
     plain : int
-        Configurations without a metric that few rows are fitted with.
+        With few rows, configurations without a metric that are fitted to all of them.
     learned_on : int
-        Rows that a metric is learned on at most, in leaves of ``learned_leaf`` rows.
+        Rows that a metric is learned from at most, in leaves of ``learned_leaf`` rows.
     learned_leaf : int
-        Rows of the leaves in which a metric is learned.
+        Rows of these leaves, and the size from which leaves of the model are doubled.
     scored_on : int
-        Other rows that its rounds are compared on, at most.
+        Other rows on which its rounds are compared, at most.
     rounds : int
-        Of a metric or warp, at most; 0 for none.
+        Rounds of a metric or warp, at most; 0 for no metric.
     patience : int
-        Rounds without enough gain in a row that do not end them yet.
+        Consecutive rounds without enough gain that are allowed.
     metric : Metric
-        Where the rounds begin; without rounds a metric that is given.
+        Where the rounds begin; with ``rounds=0`` the metric that is used.
     shape : {"diagonal", "full"} or None
-        Of learned metrics; None: the Laplacian learns a diagonal, the others a full matrix.
+        Shape of learned metrics; None: diagonal for the Laplacian, full for the other kernels.
     ties : bool
         Whether slopes along features of few values are one-sided.
     warps : bool
         Whether warps of single features are tried.
     log_loss : bool
-        Whether classes are stacked by their log loss; else by squared errors.
+        Whether classes are stacked by the log loss; otherwise by squared errors.
     logistic : bool
         Whether leaves of two classes minimise the log loss, where that gains enough.
     leaf_size : int or None
@@ -171,9 +171,9 @@ class TableSettings:
     n_trees : int
         Partitions of the rows that are averaged.
     engine : LeafEngine
-        Who computes.
+        Where leaves are computed.
     seed : int
-        Of the random numbers; the same seed gives the same result.
+        Seed of the random numbers.
     """
 
     configurations: tuple[Configuration, ...] = tuple(
@@ -225,12 +225,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         gain=1e-4, screened=1500, kept=6, plain=6, learned_on=32_000, rounds=12, n_trees=2
     ),
 }
-"""What the word for a preset stands for."""
+"""The settings of every preset."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A configuration on its way through the stages."""
+    """A configuration with what the stages so far have chosen and measured."""
 
     configuration: Configuration
     setting: Setting
@@ -238,15 +238,15 @@ class Candidate:
     seconds: float
     metric: Metric = IDENTITY
     rounds: int = 0
-    outputs: FloatArray | None = None  # for rows that made neither model nor metric
-    rows: IntArray | None = None  # which rows these are
-    nested: FloatArray | None = None  # the same, settings and rounds chosen by other folds
+    outputs: FloatArray | None = None  # held-out outputs
+    rows: IntArray | None = None  # the numbers of their rows
+    nested: FloatArray | None = None  # the same, with settings and rounds chosen by other folds
     loss: float = np.inf
     stage: str = "screening"
 
     @property
     def name(self) -> tuple[Configuration, int, bool]:
-        """What tells candidates of one fit apart."""
+        """Identifies a candidate of a fit: configuration, rounds, whether it has a warp."""
         return self.configuration, self.rounds, self.metric.warp is not None
 
 
@@ -255,7 +255,7 @@ Fitted = tuple[Candidate, LocalModel | Expansion, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What the stages of a fit read: the problem, how it is fitted, and who is informed."""
+    """What the stages of a fit share: problem, settings, clock, scorer, folds and callback."""
 
     problem: Problem
     settings: TableSettings
@@ -268,11 +268,11 @@ class Work:
     lock: Any = field(default_factory=Lock)
 
     def random(self, stage: str) -> np.random.Generator:
-        """Return the random numbers of a stage."""
+        """Return the random generator of a stage."""
         return np.random.default_rng([self.settings.seed, *stage.encode()])
 
     def parallel(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Apply work to items on the threads of the engine; an error ends all of it soon."""
+        """Apply work to items on the threads of the engine; an error stops the clock for all."""
         return run_blocks(work, items, self.settings.engine.n_workers, on_error=self.clock.stop)
 
     def report(self, stage: str, what: str, done: int, planned: int) -> None:
@@ -293,12 +293,12 @@ class Work:
             self.callback(event)
 
     def step(self, stage: str, what: str, gain: float, cost: float, begin: float | None) -> None:
-        """Keep what a step gained and took; ``begin`` is None where it was not taken."""
+        """Record the gain and time of a step; ``begin`` is None where it was not taken."""
         took = 0.0 if begin is None else self.clock.now() - begin
         with self.lock:
             self.steps.append(Step(stage, what, float(gain), cost, took, begin is not None))
 
-    def scored(self, candidate: Candidate) -> Candidate:
+    def with_loss(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the loss of its held-out outputs."""
         outputs = candidate.outputs if candidate.nested is None else candidate.nested
         rows = candidate.rows
@@ -319,12 +319,12 @@ class Work:
 
     @property
     def loss(self) -> Any:
-        """What the weights of a stack minimise: "log" for classes, "squared" for numbers."""
+        """The loss that the weights of a stack minimise: "log" or "squared"."""
         classes = self.problem.classes is not None and self.settings.log_loss
         return "log" if classes else "squared"
 
     def rule(self, **others: Any) -> StackRule:
-        """Return how models are stacked; out of time decisions stay those of the loss."""
+        """Return how models are stacked; after the time limit decisions are not shifted."""
         if self.scorer is None or not self.scorer.chooses:
             return StackRule(self.loss, **others)
         return StackRule(
@@ -338,7 +338,7 @@ class Work:
     def unit(self, n_rows: int) -> float:
         """Return the operations that a gain of ``settings.gain`` may cost: linear in the rows.
 
-        About what boosted trees spend. More outputs are worth more, for trees are grown for each.
+        About what boosted trees spend. It grows with the outputs, as trees are grown for each.
         """
         outputs = min(np.sqrt(self.problem.Y.shape[1]), 4.0)
         return (1e10 + 5e6 * n_rows) * float(outputs) * self.settings.engine.speed
@@ -348,23 +348,23 @@ class Work:
         return gain > self.settings.gain * max(cost, 0.02)
 
 
-def ordered(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return candidates, the best first."""
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates in order of their losses."""
     return sorted(candidates, key=lambda c: (not np.isfinite(c.loss), c.loss, c.error))
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is known between two stages.
+    """What a stage passes to the next.
 
     Attributes
     ----------
     candidates : list of Candidate
-        Configurations with a setting, the best first.
+        Candidates that are still considered, the best first.
     dropped : list of Candidate
-        What was tried and is not needed.
+        Candidates that are not used any more.
     learned : int array or None
-        Rows that made a metric, where others did not.
+        Rows that metrics are learned from; None where all rows are, in folds.
     note : str
         Why the model keeps no rows, where it does not.
     """
@@ -375,18 +375,18 @@ class Plan:
     note: str = ""
 
     def keep(self, chosen: list[Candidate]) -> Plan:
-        """Return the plan with some of its candidates, the others dropped."""
+        """Return the plan with these candidates; the others are added to ``dropped``."""
         gone = [c for c in self.candidates if not any(c is k for k in chosen)]
         return replace(self, candidates=chosen, dropped=self.dropped + gone)
 
 
 def clearly_best(losses: FloatArray) -> int:
-    """Return the round of the smallest loss, or 0 where its gain over no metric is not clear.
+    """Return the round of the smallest loss, or 0 if its gain over no metric is not clear.
 
     Parameters
     ----------
     losses : array of shape (rounds + 1, n)
-        Of every row after every round.
+        Losses of the rows after every round, the first without a metric.
     """
     n = losses.shape[1]
     best = int(np.argmin(losses.mean(axis=1)))

@@ -1,14 +1,14 @@
 """The schema of a model file: the records that it may hold, by their names in files.
 
-A file holds one `Model`, or one `StoredPipeline` that ends in one. What stands below it:
+A file holds one `Model`, or one `StoredPipeline` that ends in one. They consist of:
 
 =================  ============================================================================
 record             holds
 =================  ============================================================================
 Model              class and parameters of an estimator, its columns, and the record of its fit
-Fit                task, members, calibration, tuning, raw columns, and ``state``, which is of
-                   one family of models
-Member             an Expansion, or a LocalModel of leaves; inputs, metric, outputs, weight
+Fit                task, members, offset, calibration, tuning, preparations, and ``state``, which
+                   only one family of models has
+Member             an Expansion, or a LocalModel of leaves; scaling, metric, outputs, weight
 Expansion          kernel, basis, coefficients, intercepts, C
 SeriesFit          a regressor as a Model, lags and units, the ends of the series
 PreparedTable      for every raw column its kind and encoding
@@ -67,7 +67,7 @@ class StoredTransformer:
     kind : str
         The name of its class, "passthrough" or "drop".
     parameters : dict
-        Those of the constructor that matter after the fit.
+        Those parameters of the constructor that matter after the fit.
     fitted : dict
         What it has learned, by public names.
     parts : list of StoredTransformer
@@ -102,14 +102,14 @@ class Model:
     kind : str
         The name of its class.
     parameters : dict
-        Those of the constructor, nested estimators as records.
+        Those of the constructor; nested estimators are records.
     left_out : list of str
         Parameters that are not stored.
     n_features : int or None
         Columns that rows have.
     feature_names : array of str or None
     preparation : dict or None
-        From raw columns to features, in files of formats 2 and 3; the record has it today.
+        From raw columns to features, in files of formats 2 and 3; newer ones have it in the record.
     record : Fit, SeriesFit or None
         None where the estimator is not fitted. The regressor of a `SeriesFit` is a `Model`.
     """

@@ -1,4 +1,4 @@
-"""Who computes leaves: threads of this machine, the workers of a cluster, or a GPU."""
+"""Where leaves are computed: threads of this machine, the workers of a cluster, or a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exact dual model of the rows of one leaf, with its own C and width."""
+"""An exact dual model of the rows of one leaf, and the local search for its C and gamma."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lssvm.solvers import ExactFit, solve_exact
 from lssvm.solvers.exact import ALONE, Repeats, refine_exact
 from lssvm.solvers.logistic import solve_logistic
 
-_CLEAR = 1e-3  # share of the error that a step has to save
-_ENTRIES = 2**20  # kernel values of a block
-_SINGLE = 200  # rows below which single precision saves no time
+_MIN_GAIN = 1e-3  # share of the error by which a step of the search has to lower it
+_ENTRIES = 2**20  # distances in a block
+_SINGLE_MIN_ROWS = 200  # below which single precision saves no time
 _CONDITION = 2e6  # n C up to which single precision gives leave-one-out outputs to three digits
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
@@ -31,14 +31,14 @@ LeafLoss: TypeAlias = Literal["squared", "logistic"]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a leaf chooses: K = exp(-gamma distance), 1/2 w'w + C/2 sum s e^2.
+    """The hyperparameters of a leaf: K = exp(-gamma distance), 1/2 w'w + C/2 sum s e^2.
 
     Attributes
     ----------
     C, gamma : float
         Regularisation, and the inverse width of the kernel.
     loss : {"squared", "logistic"}, default="squared"
-        Of an output; "logistic" for the log-odds of one of two classes:
+        Loss of a row. "logistic" is for two classes, and outputs are then log-odds:
         1/2 w'w + C sum s log(1 + exp(-y f)).
 
     Examples
@@ -70,12 +70,12 @@ class Rows:
     Attributes
     ----------
     X : array of shape (n, d)
-        Mapped by the metric. float64, or float32 where there are very many rows; computed with in
-        float64.
+        Inputs mapped by the metric, in float64, or in float32 where there are very many rows;
+        computations are in float64.
     Y : array of shape (n, k)
         Targets.
     weight : array of shape (n,)
-        Larger than 0.
+        Weights of the rows, larger than 0.
     labels : array of shape (n,) or None
         Rows of the same label are left out together; None: equal rows are.
 
@@ -104,7 +104,7 @@ class Rows:
         return Rows(self.X[rows], self.Y[rows], self.weight[rows], labels)
 
     def joined(self, other: Rows) -> Rows:
-        """Return these rows and then the others; labels of both are kept where both have them.
+        """Return these rows followed by the others, with labels if both have them.
 
         Parameters
         ----------
@@ -144,14 +144,14 @@ class Leaf:
     rows : Rows
         The training rows of the leaf.
     setting : Setting
-        C and gamma that it chose.
+        C, gamma and loss.
     fit : ExactFit
-        Coefficients, and outputs of the rows left out.
+        Coefficients, and leave-one-out outputs.
     error : float
         Mean squared error of its leave-one-out outputs, summed over outputs; their log loss where
         the loss is logistic.
     kept : array of shape (n, k) or (0, k), optional
-        Squared leave-one-out errors of the rows, where a stripped leaf keeps them.
+        Squared leave-one-out errors of the rows, in a stripped leaf that keeps them.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Leaf:
 
     @property
     def squares(self) -> FloatArray:
-        """Squared leave-one-out errors of its rows, shape (n, k); empty where left out."""
+        """Squared leave-one-out errors of its rows, shape (n, k); empty if they are not known."""
         if len(self.fit.left_out):
             return np.asarray((self.rows.Y - self.fit.left_out) ** 2)
         return self.kept
@@ -186,7 +186,7 @@ class Leaf:
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
         count : int
-            Rows that are averaged, with one more of the leaf's mean error.
+            Rows that are averaged, in addition to one row of the leaf's mean error.
         """
         squares = self.squares
         n = len(squares)
@@ -215,7 +215,8 @@ class Leaf:
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
         pairs : int, optional
-            Kernel values of all the rows of which X is a block: many are worth compiled loops.
+            Number of kernel values of all rows of which X is a block; with many of them compiled
+            loops are used.
         """
         kernel, Z = (
             KERNEL_OF[distance](self.setting.gamma),
@@ -258,15 +259,15 @@ def fit_leaf(
     Parameters
     ----------
     rows : Rows
-        To be fitted to.
+        Rows to fit.
     distance : {"sqeuclidean", "euclidean", "cityblock"}
         What the kernel is a function of.
     start : Setting
         The first C and gamma.
     near : ExactFit, optional
-        A model of the same rows and gamma: where the steps to a logistic one begin.
+        A model of the same rows and gamma from which the Newton steps of a logistic one start.
     tries : int, default=1
-        Settings that are tried at most, the start among them; 1 keeps the start.
+        Settings that are tried at most, including the start; 1 keeps the start.
     stop : callable, optional
         Called before every further try; True ends the search.
     D : array of shape (n, n), optional
@@ -274,23 +275,23 @@ def fit_leaf(
     threads : int, default=1
         For the distances.
     draft : bool, default=False
-        A model that is not kept: its coefficients may be those of single precision.
+        Whether the model is only compared: its coefficients may be those of single precision.
     held_out : bool, default=True
-        Whether leave-one-out outputs are needed; a search has them anyway.
+        Whether leave-one-out outputs are needed; a search always computes them.
 
     Returns
     -------
     Leaf
-        Of the smallest leave-one-out error; ties keep the start.
+        The one with the smallest leave-one-out error; ties keep the start.
 
     Notes
     -----
-    The search walks over (C, gamma) in steps of 4 and 2, and keeps the direction that helped. Each
-    try is one exponential pass and one factorisation with its inverse: n^3 / 3 multiplications, in
-    single precision where :math:`n C` is far below its inverse rounding. The coefficients of a
-    model that is kept are then refined in double precision, O(n^2 k) operations a step; its
-    leave-one-out outputs have the digits of single precision. Distances are computed once. n^2
-    numbers in double and 3 n^2 in single precision.
+    The search changes C by factors of 4 and gamma by factors of 2, and goes on in a direction that
+    helped (see `LocalSearch`). Each try is one exponential pass and one factorisation with its
+    inverse: n^3 / 3 multiplications, in single precision where :math:`n C` is far below the inverse
+    of its rounding error. The coefficients of a model that is kept are then refined in double
+    precision, O(n^2 k) operations a step; its leave-one-out outputs have the digits of single
+    precision. Distances are computed once. n^2 numbers in double and 3 n^2 in single precision.
 
     Examples
     --------
@@ -311,14 +312,14 @@ def fit_leaf(
     if start.loss == "logistic":
         K = exponential(D, start.gamma, np.empty_like(D) if shared else D)
         return fit_logistic_leaf(rows, start, K, repeats, near, tries=tries, stop=stop, draft=draft)
-    single = D.astype(np.float32) if n >= _SINGLE and (draft or held_out) else None
-    free: list[FloatArray] = []  # a matrix in single precision that nobody needs any more
+    single = D.astype(np.float32) if n >= _SINGLE_MIN_ROWS and (draft or held_out) else None
+    spare: list[FloatArray] = []  # a matrix in single precision that can be overwritten
 
     def solve(setting: Setting, held_out: bool = True) -> tuple[Leaf, FloatArray | None]:
         """Return a model, and the inverse factor where it is in single precision."""
         noise = 1.0 / (setting.C * rows.weight)
         if single is not None and setting.C * n < _CONDITION:
-            K = exponential(single, setting.gamma, free.pop() if free else np.empty_like(single))
+            K = exponential(single, setting.gamma, spare.pop() if spare else np.empty_like(single))
             with suppress(NotPositiveDefiniteError):
                 fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
                 return leaf_of(setting, fit), K
@@ -341,7 +342,7 @@ def fit_leaf(
             if better:
                 best, factor, new = leaf, new, factor
             if new is not None:
-                free.append(new)
+                spare.append(new)
     if draft or factor is None:
         return best
     K = exponential(D, best.setting.gamma, np.empty_like(D) if shared else D)
@@ -366,7 +367,7 @@ def fit_logistic_leaf(
     """
     search = LocalSearch(start, tries, steps=((4.0, 1.0), (0.25, 1.0)))
     while (setting := search.propose(stop)) is not None:
-        single = len(K) >= _SINGLE and setting.C * len(K) < 4.0 * _CONDITION
+        single = len(K) >= _SINGLE_MIN_ROWS and setting.C * len(K) < 4.0 * _CONDITION
         fit = solve_logistic(
             K, rows.Y, setting.C, rows.weight, repeats, start=near, single=single, draft=draft
         )
@@ -420,7 +421,7 @@ class LocalSearch:
     ) -> None:
         self.best, self.error = start, np.inf
         self._tries, self._seen = tries, {start}
-        self._all, self._steps = steps, list(steps)
+        self._all_steps, self._steps = steps, list(steps)
         self._proposed: tuple[Setting, tuple[float, float] | None] = (start, None)
         self._updates = 0
 
@@ -438,15 +439,15 @@ class LocalSearch:
         return None
 
     def update(self, error: float) -> bool:
-        """Take the error of the proposed setting; return whether it is the best so far."""
+        """Record the error of the proposed setting; return whether it is the best so far."""
         setting, step = self._proposed
         self._updates += 1
-        if step is not None and not error < (1.0 - _CLEAR) * self.error:
+        if step is not None and not error < (1.0 - _MIN_GAIN) * self.error:
             return False
         self.best, self.error = setting, error
         if step is not None:
-            # On in the same direction, then along the other axis, never straight back.
-            self._steps = [step, *(s for s in self._all if (s[0] == 1.0) != (step[0] == 1.0))]
+            # The same direction again, then the other axis, never straight back.
+            self._steps = [step, *(s for s in self._all_steps if (s[0] == 1.0) != (step[0] == 1.0))]
         return True
 
 

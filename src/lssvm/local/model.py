@@ -18,8 +18,8 @@ from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.local.engine import ONE_THREAD, LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting
 
-_TUNED = 10  # every so many leaves one tries settings for all of them
-_GROWN = 1.5  # a leaf this many times its size is split
+_TUNED = 10  # one of so many leaves tries settings for all of them
+_GROWN = 1.5  # times the leaf size beyond which a leaf is split after an update
 _LARGEST = 2  # equal rows that no tree separates: at most so many times the leaf size are used
 
 
@@ -366,7 +366,7 @@ def fit_local(
     draft: bool = False,
     held_out: bool = True,
 ) -> LocalModel:
-    """Fit exact models in leaves; C and gamma are chosen by some of them for all.
+    """Fit exact models in leaves; C and gamma are chosen on some of them for all.
 
     Parameters
     ----------
@@ -377,17 +377,17 @@ def fit_local(
     start : Setting
         Where the search of every leaf starts.
     leaf_size : int
-        Up to as many rows there is one leaf: the exact model.
+        Rows of a leaf at most; up to this number of rows there is one leaf, the exact model.
     n_trees : int, default=1
-        More than one split differently and are averaged (one where there is one leaf).
+        Partitions that are averaged; always one where there is one leaf.
     tries : int, default=1
         Settings that a leaf tries, see `fit_leaf`.
     random : Generator, optional
         For the directions of further trees.
     stop : callable, optional
-        Asked during the search; True keeps the remaining leaves at the start.
+        Called during the search; True keeps the remaining leaves at the start.
     engine : LeafEngine
-        Who computes: `LeafEngine` (threads) or `DeviceLeaves` (a GPU).
+        Where it is computed: `LeafEngine` (threads) or `DeviceLeaves` (a GPU).
     draft, held_out : bool
         See `fit_leaf`.
 

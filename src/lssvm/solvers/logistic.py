@@ -13,7 +13,7 @@ leave-one-out residuals of that LS-SVM give those of the model to first order ([
 
 Deviation: the targets t are not 0 and 1 but :math:`1 / (N_- + 2)` and
 :math:`(N_+ + 1) / (N_+ + 2)` ([Platt2000]_), with the sums N of the weights of the classes. The
-bias is not regularised, and rows of one class alone would have no finite minimum.
+bias is not regularised, so rows of one class alone would otherwise have no finite minimum.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from lssvm._core.arrays import FloatArray
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.solvers.exact import ALONE, ExactFit, Repeats, refine, solve_exact
 
-_STEPS = 20  # Newton steps at most
-_CLOSE = 2e-2  # of a probability: the next step is the last in single precision
-_POLISHED = 10  # steps in double precision at most: each about squares the error that is left
-_SETTLED = 1e-6  # of a probability: what is left after such a step is about its square
-_FLATTEST = 1e-4  # curvature that a row has at least: longer steps would go too far
-_FLATTEST_OF_LAST = 1e-8  # the same in the last steps, which are short
-_HALVINGS = 6  # of a step that does not help
-_FAR = 30.0  # log-odds beyond which nothing changes
+_MAX_STEPS = 20  # Newton steps in the working precision
+_FIRST_TOL = 2e-2  # largest change of a probability after which these steps end
+_MAX_FINAL_STEPS = 10  # in double precision: each about squares the error that is left
+_FINAL_TOL = 1e-6  # largest change of a probability after which they end: its square is left
+_MIN_CURVATURE = 1e-4  # of the loss of a row: without it steps would be too long
+_MIN_FINAL_CURVATURE = 1e-8  # the same in the final steps, which are short
+_MAX_HALVINGS = 6  # of a step that does not lower the loss
+_MAX_LOG_ODDS = 30.0  # of leave-one-out outputs
 
 
 def solve_logistic(
@@ -63,22 +63,22 @@ def solve_logistic(
     repeats : Repeats, default=ALONE
         Rows that are left out together.
     start : ExactFit, optional
-        A model of the same rows and kernel where the steps begin.
+        A model of the same rows and kernel from which the steps start.
     single : bool, default=False
         Whether systems are factorised in single precision; the model is refined to double.
     draft : bool, default=False
-        Without that refinement.
+        Whether the refinement is omitted.
 
     Returns
     -------
     ExactFit
-        Outputs are log-odds of the class 1.
+        Its outputs are the log-odds of class 1.
 
     Notes
     -----
     About four Cholesky factorisations and one inverse: 5/6 n^3 multiplications and additions, less
-    from a good start. Single
-    precision needs n^2 further numbers of four bytes, double precision as many of eight bytes.
+    from a good start. Single precision needs n^2 further numbers of four bytes, double precision as
+    many of eight bytes.
 
     Examples
     --------
@@ -111,10 +111,10 @@ def _newton(
     A = np.empty((n, n), dtype=dtype)
 
     def loss(f: FloatArray, coef: FloatArray, b: float) -> float:
-        both = target * log_expit(f) + (1.0 - target) * log_expit(-f)
-        return float(0.5 * coef @ (f - b) - strength @ both)
+        log_likelihood = target * log_expit(f) + (1.0 - target) * log_expit(-f)
+        return float(0.5 * coef @ (f - b) - strength @ log_likelihood)
 
-    def linearised(f: FloatArray, least: float = _FLATTEST) -> tuple[FloatArray, FloatArray]:
+    def linearised(f: FloatArray, least: float = _MIN_CURVATURE) -> tuple[FloatArray, FloatArray]:
         p = expit(f)
         curvature = np.maximum(p * (1.0 - p), least)
         return f + (target - p) / curvature, 1.0 / (strength * curvature)
@@ -123,46 +123,46 @@ def _newton(
     if start is not None:
         coef, b = start.coef[:, 0], float(start.intercept[0])
         f = K @ coef + b
-    now = loss(f, coef, b)
-    for _ in range(_STEPS):
+    current_loss = loss(f, coef, b)
+    for _ in range(_MAX_STEPS):
         z, noise = linearised(f)
         np.copyto(A, K)
         fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
-        new, to = fit.coef[:, 0], float(fit.intercept[0])
-        full = z - noise * new  # the outputs of that solution
+        new_coef, new_b = fit.coef[:, 0], float(fit.intercept[0])
+        new_f = z - noise * new_coef  # the outputs of that solution
         share = 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(_MAX_HALVINGS):
             tried = (
-                f + share * (full - f),
-                coef + share * (new - coef),
-                b + share * (to - b),
+                f + share * (new_f - f),
+                coef + share * (new_coef - coef),
+                b + share * (new_b - b),
             )
-            after = loss(*tried)
-            if after <= now:
+            tried_loss = loss(*tried)
+            if tried_loss <= current_loss:
                 break
             share /= 2.0
         else:
             break
-        moved = float(np.abs(expit(tried[0]) - expit(f)).max())
-        (f, coef, b), now = tried, after
-        if moved < _CLOSE:
+        change = float(np.abs(expit(tried[0]) - expit(f)).max())
+        (f, coef, b), current_loss = tried, tried_loss
+        if change < _FIRST_TOL:
             break
     z, noise = linearised(f)
     np.copyto(A, K)
     fit = solve_exact(A, z[:, None], noise, repeats, quiet=True)
-    left_out = np.clip(fit.left_out, -_FAR, _FAR)
-    for _ in range(0 if draft else _POLISHED):
+    left_out = np.clip(fit.left_out, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+    for _ in range(0 if draft else _MAX_FINAL_STEPS):
         if dtype is np.float32:
             better = refine(K, z[:, None], noise, A)
             if better is None:
                 raise NotPositiveDefiniteError("Single precision is not enough.")
             fit = better
-        new = z - noise * fit.coef[:, 0]
-        moved = float(np.abs(expit(new) - expit(f)).max())
-        if moved < _SETTLED:
+        new_f = z - noise * fit.coef[:, 0]
+        change = float(np.abs(expit(new_f) - expit(f)).max())
+        if change < _FINAL_TOL:
             break
-        f = new
-        z, noise = linearised(f, _FLATTEST_OF_LAST)
+        f = new_f
+        z, noise = linearised(f, _MIN_FINAL_CURVATURE)
         if dtype is np.float64:
             np.copyto(A, K)
             fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
@@ -170,7 +170,7 @@ def _newton(
 
 
 def smoothed_targets(y: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the probabilities of the class 1 that labels -1 and 1 (n,) stand for, [Platt2000].
+    """Return the target probabilities (n,) of class 1 for labels -1 and 1 [Platt2000].
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The task of predicting numbers."""
+"""The two tasks, numbers and classes: targets as outputs, and outputs as predictions."""
 
 from __future__ import annotations
 
