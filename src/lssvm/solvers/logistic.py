@@ -30,6 +30,7 @@ from lssvm.solvers.exact import ALONE, ExactFit, Repeats, refine, solve_exact
 _STEPS = 20  # Newton steps at most
 _CLOSE = 2e-2  # of a probability: the next step is the last in single precision
 _POLISHED = 10  # steps in double precision at most: each about squares the error that is left
+_ROUGH = 1e-3  # of a probability: steps whose last one is longer have not settled
 _SETTLED = 1e-9  # of a probability: the last step in double precision
 _FLATTEST = 1e-4  # curvature that a row has at least
 _HALVINGS = 6  # of a step that does not help
@@ -91,7 +92,10 @@ def solve_logistic(
     if single:
         with suppress(NotPositiveDefiniteError):
             return _newton(K, Y, C, weight, repeats, np.float32, start, draft)
-    return _newton(K, Y, C, weight, repeats, np.float64, start, draft)
+    if start is not None:
+        with suppress(NotPositiveDefiniteError):
+            return _newton(K, Y, C, weight, repeats, np.float64, start, draft)
+    return _newton(K, Y, C, weight, repeats, np.float64, None, draft)
 
 
 def _newton(
@@ -104,6 +108,12 @@ def _newton(
     start: ExactFit | None,
     draft: bool,
 ) -> ExactFit:
+    """Return the model; raise NotPositiveDefiniteError where another attempt is needed.
+
+    That is where single precision is not enough, and where the steps have not settled; those from
+    0 in double precision end where they are.
+    """
+    last = start is None and dtype is np.float64
     n = len(K)
     y = Y[:, 0]
     target, strength = smoothed_targets(y, weight), C * weight
@@ -119,10 +129,12 @@ def _newton(
         return f + (target - p) / curvature, 1.0 / (strength * curvature)
 
     f, coef, b = np.zeros(n), np.zeros(n), 0.0
-    if start is not None:
-        coef, b = start.coef[:, 0], float(start.intercept[0])
-        f = K @ coef + b
     now = loss(f, coef, b)
+    if start is not None:
+        tried = K @ start.coef[:, 0] + start.intercept[0], start.coef[:, 0], start.intercept[0]
+        if (after := loss(*tried)) < now:  # a worse one may be too far for the steps
+            (f, coef, b), now = tried, after
+    moved = np.inf
     for _ in range(_STEPS):
         z, noise = linearised(f)
         np.copyto(A, K)
@@ -144,8 +156,11 @@ def _newton(
             break
         moved = float(np.abs(expit(tried[0]) - expit(f)).max())
         (f, coef, b), now = tried, after
-        if moved < _CLOSE:
+        if moved < _CLOSE * share:
             break
+        moved = np.inf
+    if not (last or moved < np.inf):
+        raise NotPositiveDefiniteError("The steps have not settled.")
     z, noise = linearised(f)
     np.copyto(A, K)
     fit = solve_exact(A, z[:, None], noise, repeats, quiet=True)
@@ -158,6 +173,7 @@ def _newton(
             fit = better
         new = z - noise * fit.coef[:, 0]
         moved = float(np.abs(expit(new) - expit(f)).max())
+        slope = float(np.abs((new - f) / (strength * noise)).max())  # where all rows are saturated
         if moved < _SETTLED:
             break
         f = new
@@ -165,6 +181,8 @@ def _newton(
         if dtype is np.float64:
             np.copyto(A, K)
             fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
+    if not (draft or last or max(moved, slope) < _ROUGH):
+        raise NotPositiveDefiniteError("The steps have not settled.")
     return ExactFit(fit.coef, fit.intercept, left_out)
 
 
