@@ -75,6 +75,7 @@ _IDLE = 0.2  # of a gain that counts: what a member has to add to be kept
 _SMALLEST = 125  # rows of a leaf, below which it is not halved for a time limit
 _TESTED = 3000  # rows on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # by which share the loss of rows that made a metric may be smaller
+_KEPT = 2.0  # times the trial of a log loss, by rows: settings are tried in it, models are refined
 _RANKED = 0.25  # of the cost of log-odds counts: rankings gain more than the log loss shows
 _FADING = 0.7  # a doubling is expected to gain this share of what the last one gained
 
@@ -569,11 +570,16 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     """Return a model whose leaves minimise the log loss of two classes, where that pays.
 
     Every tenth leaf (of a single leaf half of the rows) is tried first, by the log loss of
-    leave-one-out outputs; so are the models of all rows in the end.
+    leave-one-out outputs; so are the models of all rows in the end. Where there is no time for
+    these, the model stays as it is.
     """
     candidate, model, outputs = fitted
     clock, problem = work.clock, work.problem
     if not isinstance(model, LocalModel) or clock.over(0.7):
+        return fitted
+    operations = work.settings.n_trees * problem.n * model.leaf_size**2 * 4.0 / 3.0
+    cost = operations / work.unit(problem.n)
+    if clock.affordable(operations, 0.5) < operations:
         return fitted
     begin, n, engine = clock.now(), problem.n, work.settings.engine
     kind, what = candidate.configuration, f"log-odds of {candidate.configuration}"
@@ -589,23 +595,32 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     stack, before = calibrated(np.concatenate([leaf.fit.left_out for leaf in some]), Y, weight)
     first = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
     tasks = [LeafTask(leaf.rows, kind.distance, first, on_scale(leaf.fit, stack)) for leaf in some]
-    tried = engine.fit(tasks, tries=4, draft=True)
+    start = clock.now()
+    tried = engine.fit(tasks, tries=4, stop=lambda: clock.over(0.8), draft=True)
+    took = clock.now() - start
     after = calibrated(np.concatenate([leaf.fit.left_out for leaf in tried]), Y, weight)[1]
     gain = 1.0 - after / before if before > 0 else 0.0
-    cost = work.settings.n_trees * n * model.leaf_size**2 * 4.0 / 3.0 / work.unit(n)
-    if not work.worth(gain, _RANKED * cost):
+    leaves = [leaf for one in model.partitions for leaf in one.leaves]
+    ratio = sum(len(x.rows.X) ** 3 for x in leaves) / sum(len(x.rows.X) ** 3 for x in tried)
+    if not work.worth(gain, _RANKED * cost) or _KEPT * ratio * took > clock.left():
         work.step("log loss", what, gain, cost, None)
         return fitted
     setting = middle_setting(tried)
-    better = iter(
-        engine.fit(
-            [
-                LeafTask(leaf.rows, kind.distance, setting, on_scale(leaf.fit, stack))
-                for one in model.partitions
-                for leaf in one.leaves
-            ]
-        )
-    )
+    tasks = [
+        LeafTask(leaf.rows, kind.distance, setting, on_scale(leaf.fit, stack)) for leaf in leaves
+    ]
+
+    def stop() -> bool:
+        if clock.over(1.0):
+            raise OutOfTime
+        return False
+
+    try:
+        better = iter(engine.fit(tasks, stop=stop, on_error=clock.stop))
+    except OutOfTime:
+        clock.go_on()
+        work.step("log loss", what, np.nan, cost, None)
+        return fitted
     new = replace(
         model,
         partitions=tuple(
