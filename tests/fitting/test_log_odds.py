@@ -12,6 +12,10 @@ from sklearn.metrics import log_loss
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
+from lssvm.fitting import Problem, TableSettings, fit_table
+from lssvm.fitting.table_record import Configuration
+from lssvm.fitting.table_work import Clock
+from lssvm.local import LeafEngine
 
 MEAN = 0.7
 ONE = {"kernel": "rbf", "scaling": "standardised", "random_state": 0, "n_jobs": 1}
@@ -75,3 +79,34 @@ def test_numbers_and_several_classes_have_squared_errors():
     three = LSSVMClassifier(random_state=0, preset="fast").fit(X, y + (X[:, 0] > 2.5))
     number = LSSVMRegressor(random_state=0, preset="fast").fit(X, X[:, 0])
     assert losses_of(three) == losses_of(number) == {"squared"}
+
+
+@pytest.mark.parametrize("trial", [0.0, 1.0])
+def test_a_time_limit_holds_while_leaves_are_fitted_again(trial):
+    now = [0.0]
+
+    class Slow(LeafEngine):
+        def fit(self, tasks, *, draft=False, **options):
+            if not tasks or tasks[0].start.loss == "squared":
+                return super().fit(tasks, draft=draft, **options)
+            leaves = []
+            for task in tasks:
+                leaves += super().fit([task], draft=draft, **options)
+                now[0] += trial if draft else 1.0
+            return leaves
+
+    X, y = two_normals(1600, 0)
+    signs = 2.0 * y[:, None] - 1.0
+    problem = Problem({"standardised": X}, signs, np.ones(1600), classes=y)
+    kind = (Configuration("standardised", "rbf"),)
+    ask = {"configurations": kind, "rounds": 0, "leaf_size": 60}
+
+    def losses_within(limit: float | None) -> set[str]:
+        now[0] = 0.0
+        settings = TableSettings.preset("fast", **ask, engine=Slow())
+        fit = fit_table(problem, settings, Clock(limit, lambda: now[0]), lambda event: None)
+        return {leaf.setting.loss for leaf in fit.members[0].local.leaves}
+
+    assert losses_within(None) == losses_within(1e3) == {"logistic"}
+    assert losses_within(10.0) == {"squared"}
+    assert now[0] <= 10.0

@@ -320,6 +320,18 @@ def test_parts_that_do_not_fit_together_are_refused(change, match, tmp_path):
     assert load(tmp_path / "m").summary_ == fitted("table mixed").summary_
 
 
+@pytest.mark.parametrize(("loss", "match"), [("logistic", "one output"), ("x", "another type")])
+def test_a_loss_that_does_not_fit_the_outputs_of_a_leaf_is_refused(loss, match, tmp_path):
+    header, arrays = stored("table regressor of two", tmp_path / "m")
+    leaf = partition_of(header)["leaves"]["tuple"][0]["fields"]
+    assert leaf["setting"]["fields"].pop("loss") == "squared"
+    (tmp_path / "older").write_bytes(sealed(header, arrays))  # without the field
+    (found,) = load(tmp_path / "older").record_.members[0].local.leaves
+    assert found.setting.loss == "squared"
+    leaf["setting"]["fields"]["loss"] = loss
+    refused(tmp_path / "m", header, arrays, match)
+
+
 @pytest.mark.parametrize("part", ["X", "Y", "weight", "coef", "left_out", "directions", "held_out"])
 @pytest.mark.parametrize("how", ["type", "length", "infinite"])
 def test_arrays_of_parts_are_checked(part, how, tmp_path):

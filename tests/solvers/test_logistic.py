@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from lssvm.local import Rows, Setting, fit_leaf
-from lssvm.solvers.exact import Repeats
+from lssvm.solvers.exact import ExactFit, Repeats, solve_exact
 from lssvm.solvers.logistic import smoothed_targets, solve_logistic
 
 
@@ -57,6 +57,19 @@ def test_steps_may_begin_anywhere():
     far = solve_logistic(K, Y, 0.1, weight)
     again = solve_logistic(K, Y, 20.0, weight, start=far)
     np.testing.assert_allclose(again.coef, first.coef, atol=1e-9)
+
+
+@pytest.mark.parametrize(("C", "factor"), [(20.0, 12.0), (300.0, 12.0), (5e3, 1e4)])
+@pytest.mark.parametrize("single", [False, True])
+def test_steps_that_begin_too_far_away_begin_again(C, factor, single):
+    _, K, _, weight = problem(80, 1)
+    Y = np.where(np.arange(80) < 4, 1.0, -1.0)[:, None]  # a rare class that the inputs do not tell
+    first = solve_logistic(K, Y, C, weight)
+    squared = solve_exact(K.copy(), Y, 4.0 / (C * weight))
+    start = ExactFit(factor * squared.coef, factor * squared.intercept, squared.left_out)
+    again = solve_logistic(K, Y, C, weight, start=start, single=single)
+    outputs = [K @ fit.coef + fit.intercept for fit in (again, first)]
+    np.testing.assert_allclose(*outputs, atol=1e-6)
 
 
 @pytest.mark.parametrize("groups", [False, True])

@@ -196,7 +196,7 @@ class Trial:
     seconds : float
         What it took.
     stage : str
-        The last stage it reached: "screening", "metric", "all rows" or "prototypes".
+        The last stage it reached: "screening", "metric", "all rows", "prototypes" or "log loss".
     warped : bool
         Whether its features are warped.
 

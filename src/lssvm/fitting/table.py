@@ -9,7 +9,7 @@ A step is taken where its gain in held-out loss is worth its cost (`Work.worth`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -63,7 +63,7 @@ from lssvm.local import (
     fit_local_models,
     grow_tree,
 )
-from lssvm.local.leaf import weighted_error
+from lssvm.local.leaf import Leaf, weighted_error
 from lssvm.local.model import middle_setting
 from lssvm.solvers import ExactFit
 from lssvm.tasks import Numbers
@@ -83,6 +83,7 @@ _MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
 _COMPARED_ROWS = 3000  # on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # share by which the loss of rows that made a metric may be smaller
 _LOG_LOSS_COST = 0.25  # share of the cost that counts: rankings gain more than the log loss shows
+_LOG_LOSS_TIME = 2.0  # that all leaves take, relative to the trial leaves and their cubed sizes
 _NEXT_GAIN = 0.7  # of the last doubling's gain that the next one is expected to have
 
 
@@ -584,11 +585,15 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
 
     Every tenth leaf (with a single leaf, half of its rows) is tried first, and all leaves follow if
     the log loss of leave-one-out outputs falls enough for the cost. The new model is returned if
-    that loss of all rows falls.
+    that loss of all rows falls. Where there is no time for it, the given one is.
     """
     candidate, model, outputs = fitted
     clock, problem = work.clock, work.problem
     if not isinstance(model, LocalModel) or clock.over(0.7):
+        return fitted
+    operations = work.settings.n_trees * problem.n * model.leaf_size**2 * 4.0 / 3.0
+    cost = operations / work.unit(problem.n)
+    if clock.affordable(operations, 0.5) < operations:
         return fitted
     begin, n, engine = clock.now(), problem.n, work.settings.engine
     configuration, text = candidate.configuration, f"log-odds of {candidate.configuration}"
@@ -605,27 +610,39 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
         np.concatenate([leaf.fit.left_out for leaf in trial_leaves]), Y, weight
     )
     start = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
-    tasks = [
-        LeafTask(leaf.rows, configuration.distance, start, rescaled(leaf.fit, stack))
-        for leaf in trial_leaves
-    ]
-    trial = engine.fit(tasks, tries=4, draft=True)
+
+    def tasks(leaves: Sequence[Leaf], setting: Setting) -> list[LeafTask]:
+        return [
+            LeafTask(leaf.rows, configuration.distance, setting, rescaled(leaf.fit, stack))
+            for leaf in leaves
+        ]
+
+    trial_begin = clock.now()
+    trial = engine.fit(
+        tasks(trial_leaves, start), tries=4, stop=lambda: clock.over(0.8), draft=True
+    )
     after = log_odds_scale(np.concatenate([leaf.fit.left_out for leaf in trial]), Y, weight)[1]
     gain = 1.0 - after / before if before > 0 else 0.0
-    cost = work.settings.n_trees * n * model.leaf_size**2 * 4.0 / 3.0 / work.unit(n)
-    if not work.worth(gain, _LOG_LOSS_COST * cost):
+    leaves = [leaf for partition in model.partitions for leaf in partition.leaves]
+    share = sum(len(x.rows.X) ** 3 for x in leaves) / sum(len(x.rows.X) ** 3 for x in trial)
+    expected = _LOG_LOSS_TIME * share * (clock.now() - trial_begin)
+    if not work.worth(gain, _LOG_LOSS_COST * cost) or expected > clock.left():
         work.step("log loss", text, gain, cost, None)
         return fitted
-    setting = middle_setting(trial)
-    new_leaves = iter(
-        engine.fit(
-            [
-                LeafTask(leaf.rows, configuration.distance, setting, rescaled(leaf.fit, stack))
-                for partition in model.partitions
-                for leaf in partition.leaves
-            ]
+
+    def stop() -> bool:
+        if clock.over(1.0):
+            raise OutOfTime
+        return False
+
+    try:
+        new_leaves = iter(
+            engine.fit(tasks(leaves, middle_setting(trial)), stop=stop, on_error=clock.stop)
         )
-    )
+    except OutOfTime:
+        clock.resume()
+        work.step("log loss", text, np.nan, cost, None)
+        return fitted
     new = replace(
         model,
         partitions=tuple(

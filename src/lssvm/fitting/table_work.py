@@ -84,6 +84,10 @@ class Clock:
         """Undo `stop`, to finish the fit with what there is."""
         self.stopped = False
 
+    def left(self) -> float:
+        """Return the seconds that are left; infinite without a limit."""
+        return np.inf if self.limit is None else self.limit - self.spent()
+
     def measured(self, operations: float, seconds: float) -> None:
         """Note that so many operations took so many seconds."""
         self.operations += operations

@@ -646,6 +646,7 @@ def _check_leaf(leaf: local.Leaf, d: int, k: int, with_targets: bool) -> None:
     check_positive(rows, "weight")
     check_positive(leaf.setting, "C")
     check_range(leaf.setting, 0, np.inf, "gamma")
+    need(leaf.setting.loss == "squared" or k == 1, "log-odds have one output")
     check_shapes(leaf.fit, coef=(n, k), intercept=(k,), left_out=(None, k))
     need(len(leaf.fit.left_out) in (0, t), "outputs and rows differ in number")
     check_shapes(leaf, kept=(n if n_kept else 0, k if n_kept else None))

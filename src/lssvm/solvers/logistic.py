@@ -31,8 +31,8 @@ _MAX_STEPS = 20  # Newton steps in the working precision
 _FIRST_TOL = 2e-2  # largest change of a probability after which these steps end
 _MAX_FINAL_STEPS = 10  # in double precision: each about squares the error that is left
 _FINAL_TOL = 1e-6  # largest change of a probability after which they end: its square is left
-_MIN_CURVATURE = 1e-4  # of the loss of a row: without it steps would be too long
-_MIN_FINAL_CURVATURE = 1e-8  # the same in the final steps, which are short
+_SETTLED_TOL = 1e-3  # larger last changes mean that the steps have not settled
+_MIN_CURVATURE = 1e-8  # of the loss of a row: a smaller one is rounding
 _MAX_HALVINGS = 6  # of a step that does not lower the loss
 _MAX_LOG_ODDS = 30.0  # of leave-one-out outputs
 
@@ -92,7 +92,10 @@ def solve_logistic(
     if single:
         with suppress(NotPositiveDefiniteError):
             return _newton(K, Y, C, weight, repeats, np.float32, start, draft)
-    return _newton(K, Y, C, weight, repeats, np.float64, start, draft)
+    if start is not None:
+        with suppress(NotPositiveDefiniteError):
+            return _newton(K, Y, C, weight, repeats, np.float64, start, draft)
+    return _newton(K, Y, C, weight, repeats, np.float64, None, draft)
 
 
 def _newton(
@@ -105,6 +108,12 @@ def _newton(
     start: ExactFit | None,
     draft: bool,
 ) -> ExactFit:
+    """Return the model; raise NotPositiveDefiniteError where another attempt is needed.
+
+    That is where single precision is not enough, and where the steps have not settled; those from
+    0 in double precision end where they are.
+    """
+    last_attempt = start is None and dtype is np.float64
     n = len(K)
     y = Y[:, 0]
     target, strength = smoothed_targets(y, weight), C * weight
@@ -114,16 +123,18 @@ def _newton(
         log_likelihood = target * log_expit(f) + (1.0 - target) * log_expit(-f)
         return float(0.5 * coef @ (f - b) - strength @ log_likelihood)
 
-    def linearised(f: FloatArray, least: float = _MIN_CURVATURE) -> tuple[FloatArray, FloatArray]:
+    def linearised(f: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = expit(f)
-        curvature = np.maximum(p * (1.0 - p), least)
+        curvature = np.maximum(p * (1.0 - p), _MIN_CURVATURE)
         return f + (target - p) / curvature, 1.0 / (strength * curvature)
 
     f, coef, b = np.zeros(n), np.zeros(n), 0.0
-    if start is not None:
-        coef, b = start.coef[:, 0], float(start.intercept[0])
-        f = K @ coef + b
     current_loss = loss(f, coef, b)
+    if start is not None:
+        given = K @ start.coef[:, 0] + start.intercept[0], start.coef[:, 0], start.intercept[0]
+        if (given_loss := loss(*given)) < current_loss:  # a worse one may be too far for the steps
+            (f, coef, b), current_loss = given, given_loss
+    settled = False
     for _ in range(_MAX_STEPS):
         z, noise = linearised(f)
         np.copyto(A, K)
@@ -145,8 +156,11 @@ def _newton(
             break
         change = float(np.abs(expit(tried[0]) - expit(f)).max())
         (f, coef, b), current_loss = tried, tried_loss
-        if change < _FIRST_TOL:
+        settled = change < _FIRST_TOL * share
+        if settled:
             break
+    if not (last_attempt or settled):
+        raise NotPositiveDefiniteError("The steps have not settled.")
     z, noise = linearised(f)
     np.copyto(A, K)
     fit = solve_exact(A, z[:, None], noise, repeats, quiet=True)
@@ -159,13 +173,16 @@ def _newton(
             fit = better
         new_f = z - noise * fit.coef[:, 0]
         change = float(np.abs(expit(new_f) - expit(f)).max())
+        slope = float(np.abs((new_f - f) / (strength * noise)).max())  # of saturated rows too
         if change < _FINAL_TOL:
             break
         f = new_f
-        z, noise = linearised(f, _MIN_FINAL_CURVATURE)
+        z, noise = linearised(f)
         if dtype is np.float64:
             np.copyto(A, K)
             fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
+    if not (draft or last_attempt or max(change, slope) < _SETTLED_TOL):
+        raise NotPositiveDefiniteError("The steps have not settled.")
     return ExactFit(fit.coef, fit.intercept, left_out)
 
 
