@@ -569,9 +569,9 @@ def fit_large(work: Work, plan: Plan, everything: AllRows | None) -> Stage:
 def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     """Return a model whose leaves minimise the log loss of two classes, where that pays.
 
-    Every tenth leaf (of a single leaf half of the rows) is tried first, by the log loss of
-    leave-one-out outputs; so are the models of all rows in the end. Where there is no time for
-    these, the model stays as it is.
+    Every tenth leaf of both classes (of a single leaf half of the rows) is tried first, by the log
+    loss of leave-one-out outputs; so are the models of all rows in the end. Where there is no time
+    for these, the model stays as it is.
     """
     candidate, model, outputs = fitted
     clock, problem = work.clock, work.problem
@@ -585,7 +585,9 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     kind, what = candidate.configuration, f"log-odds of {candidate.configuration}"
     work.report("log loss", what, 0, 1)
     squared = middle_setting(model.leaves)
-    some = list(model.leaves[len(model.leaves) // 2 % 10 :: 10])
+    # A leaf of one class tells nothing.
+    mixed = [leaf for leaf in model.leaves if np.ptp(leaf.rows.Y) > 0.0] or list(model.leaves)
+    some = mixed[len(mixed) // 2 % 10 :: 10]
     if len(model.leaves) == 1:
         half = problem.sample(max(n // 2, SMALL), work.random("log loss"))
         rows = problem.rows(kind.scaling, candidate.metric, half)
