@@ -81,6 +81,16 @@ def test_numbers_and_several_classes_have_squared_errors():
     assert losses_of(three) == losses_of(number) == {"squared"}
 
 
+def test_leaves_of_one_class_do_not_decide():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2000, 4))
+    y = (X[:, 0] + 0.3 * random.normal(size=2000) > 2.0).astype(int)  # rare: in one leaf or two
+    model = LSSVMClassifier("fast", **ONE, leaf_size=250).fit(X, y)
+    mixed = [np.ptp(leaf.rows.Y) > 0 for leaf in model.record_.members[0].local.leaves]
+    assert not mixed[len(mixed) // 2]  # the leaf in the middle has one class
+    assert losses_of(model) == {"logistic"}
+
+
 @pytest.mark.parametrize("trial", [0.0, 1.0])
 def test_a_time_limit_holds_while_leaves_are_fitted_again(trial):
     now = [0.0]

@@ -583,9 +583,9 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
 def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     """Return a model whose leaves minimise the log loss of two classes, or the given model.
 
-    Every tenth leaf (with a single leaf, half of its rows) is tried first, and all leaves follow if
-    the log loss of leave-one-out outputs falls enough for the cost. The new model is returned if
-    that loss of all rows falls. Where there is no time for it, the given one is.
+    Every tenth leaf of both classes (with a single leaf, half of its rows) is tried first, and all
+    leaves follow if the log loss of leave-one-out outputs falls enough for the cost. The new model
+    is returned if that loss of all rows falls. Where there is no time for it, the given one is.
     """
     candidate, model, outputs = fitted
     clock, problem = work.clock, work.problem
@@ -599,7 +599,9 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     configuration, text = candidate.configuration, f"log-odds of {candidate.configuration}"
     work.report("log loss", text, 0, 1)
     squared = middle_setting(model.leaves)
-    trial_leaves = list(model.leaves[len(model.leaves) // 2 % 10 :: 10])
+    # A leaf of one class would not show whether it pays.
+    mixed = [leaf for leaf in model.leaves if np.ptp(leaf.rows.Y) > 0.0] or list(model.leaves)
+    trial_leaves = mixed[len(mixed) // 2 % 10 :: 10]
     if len(model.leaves) == 1:
         half = problem.sample(max(n // 2, SMALL), work.random("log loss"))
         rows = problem.rows(configuration.scaling, candidate.metric, half)
