@@ -27,7 +27,7 @@ from lssvm.estimators.base import callback_of
 from lssvm.estimators.opening import Inputs, check_groups
 from lssvm.fitting.compression import compress
 from lssvm.fitting.record import Fit, Scaling
-from lssvm.fitting.table import SMALL, Interrupted, fit_table
+from lssvm.fitting.table import Interrupted, fit_table
 from lssvm.fitting.table_record import (
     KERNELS,
     SCALINGS,
@@ -40,7 +40,7 @@ from lssvm.fitting.table_record import (
 )
 from lssvm.fitting.table_scoring import make_scorer, read_scorer
 from lssvm.fitting.table_updates import change_rows
-from lssvm.fitting.table_work import PRESETS, Clock, TableSettings
+from lssvm.fitting.table_work import PRESETS, SMALL, Clock, TableSettings
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import check_length, read_metric
 from lssvm.local.engine import find_engine

@@ -9,13 +9,14 @@ A step is taken where its gain in held-out loss is worth its cost (`Work.worth`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import Stopped
+from lssvm.fitting.log_odds import fit_log_odds, log_odds_pay
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
 from lssvm.fitting.screening import (
     NESTED,
@@ -40,10 +41,12 @@ from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, s
 from lssvm.fitting.table_work import (
     FEW,
     N_FOLDS,
+    SMALL,
     Callback,
     Candidate,
     Clock,
     Fitted,
+    OutOfTime,
     Plan,
     Scorer,
     TableSettings,
@@ -63,13 +66,9 @@ from lssvm.local import (
     fit_local_models,
     grow_tree,
 )
-from lssvm.local.leaf import Leaf, weighted_error
+from lssvm.local.leaf import weighted_error
 from lssvm.local.model import middle_setting
-from lssvm.solvers import ExactFit
 from lssvm.tasks import Numbers
-
-SMALL = 1500
-"""Number of rows from which metrics are compared on rows set aside; below it, in folds."""
 
 _FIRST_ROUND_ROWS = 4000  # that the first round of a metric uses at most
 _METRIC_MIN_ROWS = 50  # below which no metric is tried
@@ -82,13 +81,7 @@ _REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less
 _MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
 _COMPARED_ROWS = 3000  # on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # share by which the loss of rows that made a metric may be smaller
-_LOG_LOSS_COST = 0.25  # share of the cost that counts: rankings gain more than the log loss shows
-_LOG_LOSS_TIME = 2.0  # that all leaves take, relative to the trial leaves and their cubed sizes
 _NEXT_GAIN = 0.7  # of the last doubling's gain that the next one is expected to have
-
-
-class OutOfTime(Stopped):
-    """The time limit is reached and there is a model."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -577,98 +570,9 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     fitted = fitted + add_prototypes(work, plan, fitted)
     yield plan, fitted
     if work.loss == "log" and problem.Y.shape[1] == 1 and settings.logistic:
-        yield plan, [fit_log_odds(work, one) for one in fitted]
-
-
-def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
-    """Return a model whose leaves minimise the log loss of two classes, or the given model.
-
-    Every tenth leaf of both classes (with a single leaf, half of its rows) is tried first, and all
-    leaves follow if the log loss of leave-one-out outputs falls enough for the cost. The new model
-    is returned if that loss of all rows falls. Where there is no time for it, the given one is.
-    """
-    candidate, model, outputs = fitted
-    clock, problem = work.clock, work.problem
-    if not isinstance(model, LocalModel) or clock.over(0.7):
-        return fitted
-    operations = work.settings.n_trees * problem.n * model.leaf_size**2 * 4.0 / 3.0
-    cost = operations / work.unit(problem.n)
-    if clock.affordable(operations, 0.5) < operations:
-        return fitted
-    begin, n, engine = clock.now(), problem.n, work.settings.engine
-    configuration, text = candidate.configuration, f"log-odds of {candidate.configuration}"
-    work.report("log loss", text, 0, 1)
-    squared = middle_setting(model.leaves)
-    # A leaf of one class would not show whether it pays.
-    mixed = [leaf for leaf in model.leaves if np.ptp(leaf.rows.Y) > 0.0] or list(model.leaves)
-    trial_leaves = mixed[len(mixed) // 2 % 10 :: 10]
-    if len(model.leaves) == 1:
-        half = problem.sample(max(n // 2, SMALL), work.random("log loss"))
-        rows = problem.rows(configuration.scaling, candidate.metric, half)
-        trial_leaves = engine.fit([LeafTask(rows, configuration.distance, squared)], draft=True)
-    Y = np.concatenate([leaf.rows.Y for leaf in trial_leaves])
-    weight = np.concatenate([leaf.rows.weight for leaf in trial_leaves])
-    stack, before = log_odds_scale(
-        np.concatenate([leaf.fit.left_out for leaf in trial_leaves]), Y, weight
-    )
-    start = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
-
-    def tasks(leaves: Sequence[Leaf], setting: Setting) -> list[LeafTask]:
-        return [
-            LeafTask(leaf.rows, configuration.distance, setting, rescaled(leaf.fit, stack))
-            for leaf in leaves
-        ]
-
-    trial_begin = clock.now()
-    trial = engine.fit(
-        tasks(trial_leaves, start), tries=4, stop=lambda: clock.over(0.8), draft=True
-    )
-    after = log_odds_scale(np.concatenate([leaf.fit.left_out for leaf in trial]), Y, weight)[1]
-    gain = 1.0 - after / before if before > 0 else 0.0
-    leaves = [leaf for partition in model.partitions for leaf in partition.leaves]
-    share = sum(len(x.rows.X) ** 3 for x in leaves) / sum(len(x.rows.X) ** 3 for x in trial)
-    expected = _LOG_LOSS_TIME * share * (clock.now() - trial_begin)
-    if not work.worth(gain, _LOG_LOSS_COST * cost) or expected > clock.left():
-        work.step("log loss", text, gain, cost, None)
-        return fitted
-
-    def stop() -> bool:
-        if clock.over(1.0):
-            raise OutOfTime
-        return False
-
-    try:
-        new_leaves = iter(
-            engine.fit(tasks(leaves, middle_setting(trial)), stop=stop, on_error=clock.stop)
-        )
-    except OutOfTime:
-        clock.resume()
-        work.step("log loss", text, np.nan, cost, None)
-        return fitted
-    new = replace(
-        model,
-        partitions=tuple(
-            replace(partition, leaves=tuple(next(new_leaves) for _ in partition.leaves))
-            for partition in model.partitions
-        ),
-    )
-    log_odds = new.leave_one_out(n)
-    losses = [log_odds_scale(F, problem.Y, problem.weight)[1] for F in (outputs, log_odds)]
-    gain = 1.0 - losses[1] / losses[0] if losses[0] > 0 else 0.0
-    work.step("log loss", text, gain, cost, begin)
-    return (replace(candidate, stage="log loss"), new, log_odds) if gain > 0 else fitted
-
-
-def log_odds_scale(outputs: FloatArray, Y: FloatArray, weight: FloatArray) -> tuple[Stack, float]:
-    """Return the scale and offset that make leave-one-out outputs log-odds, and their log loss."""
-    stack = fit_stack([outputs], Y, weight, "log")
-    return stack, mean_loss(stack.outputs([outputs]), Y, weight, "log")
-
-
-def rescaled(fit: ExactFit, stack: Stack) -> ExactFit:
-    """Return a model with the weight and offset of a stack of this model alone applied."""
-    w = stack.weights[0]
-    return ExactFit(w * fit.coef, w * fit.intercept + stack.offset, fit.left_out)
+        refitted = [fit_log_odds(work, one) for one in fitted]
+        if log_odds_pay(work, plan, fitted, refitted):
+            yield plan, refitted
 
 
 def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:

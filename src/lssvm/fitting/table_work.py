@@ -32,6 +32,13 @@ N_FOLDS = 5
 FEW = 1000
 """Number of rows below which a metric has to be much better than none."""
 
+SMALL = 1500
+"""Number of rows from which metrics are compared on rows set aside; below it, in folds."""
+
+
+class OutOfTime(Stopped):
+    """The time limit is reached and there is a model."""
+
 
 @dataclass
 class Clock:
