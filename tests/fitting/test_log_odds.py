@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
 from lssvm.fitting import Problem, TableSettings, fit_table
+from lssvm.fitting.log_odds import log_odds_pay
 from lssvm.fitting.table_record import Configuration
 from lssvm.fitting.table_work import Clock
 from lssvm.local import LeafEngine
@@ -120,3 +122,20 @@ def test_a_time_limit_holds_while_leaves_are_fitted_again(trial):
     assert losses_within(None) == losses_within(1e3) == {"logistic"}
     assert losses_within(10.0) == {"squared"}
     assert now[0] <= 10.0
+
+
+def test_rows_that_made_no_metric_decide_by_the_log_loss_whatever_the_scorer():
+    random = np.random.default_rng(0)
+    Y = np.where(random.random(400) < 0.5, 1.0, -1.0)[:, None]
+    good, bad = Y + random.normal(size=Y.shape), random.normal(size=Y.shape)
+    flattered = np.where(np.arange(400)[:, None] < 200, 9.0 * Y, bad)  # by a metric of these rows
+    problem = SimpleNamespace(n=400, Y=Y, weight=np.ones(400))
+    work = SimpleNamespace(problem=problem, folds=np.arange(400) % 5)
+    plan, learner = SimpleNamespace(learned=np.arange(200)), SimpleNamespace(rounds=1)
+
+    def pays(before, after):
+        return log_odds_pay(work, plan, [(learner, None, before)], [(learner, None, after)])
+
+    assert pays(bad, good)
+    assert not pays(good, bad)
+    assert not pays(good, flattered)

@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm.fitting.stacking import Stack, cross_stack, fit_stack, known_rows, mean_loss, row_losses
+from lssvm.fitting.stacking import (
+    Stack,
+    StackRule,
+    cross_stack,
+    fit_stack,
+    known_rows,
+    mean_loss,
+    row_losses,
+)
 from lssvm.fitting.table_work import SMALL, Fitted, OutOfTime, Plan, Work
 from lssvm.local import LeafTask, LocalModel, Setting
 from lssvm.local.leaf import Leaf
@@ -35,7 +43,8 @@ def log_odds_pay(work: Work, plan: Plan, before: list[Fitted], after: list[Fitte
         if not len(good):
             return False
         Y, weight = problem.Y[good], problem.weight[good]
-        stacked = cross_stack([F[good] for F in outputs], Y, weight, work.folds[good], work.rule())
+        rule = StackRule("log")  # whatever the scorer: it knows rows by their numbers among all
+        stacked = cross_stack([F[good] for F in outputs], Y, weight, work.folds[good], rule)
         losses.append(row_losses(stacked, Y, "log"))
     gain = losses[0] - losses[1]
     mean = float(np.average(gain, weights=weight))
