@@ -41,3 +41,11 @@ def test_blocks_do_not_change_the_values_much():
 def test_unknown():
     with pytest.raises(InvalidInputError, match="choose one of"):
         distances(NUMBERS, NUMBERS, "cosine")
+
+
+def test_columns_of_two_values_far_from_zero_are_exact():
+    rng = np.random.default_rng(2)
+    low, gap = rng.normal(size=6) * 1e3, 10.0 ** rng.uniform(-4, 1, size=6)
+    X = low + gap * rng.integers(0, 2, size=(200, 6))
+    whole = distances(X, X, "cityblock")
+    np.testing.assert_allclose(whole, cdist(X, X, "cityblock"), rtol=1e-9, atol=1e-9)

@@ -97,7 +97,8 @@ def _cityblock(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
     if few.sum() < 4:
         return _absolute(X, Z, pairs)
     factor = 1.0 / np.sqrt(gap[few])
-    A, B = X[:, few] * factor, Z[:, few] * factor
+    # One of the two values becomes 0: a common offset costs no digits.
+    A, B = (X[:, few] - Z[0, few]) * factor, (Z[:, few] - Z[0, few]) * factor
     D = A @ (-2.0 * B.T)
     D += np.einsum("ij,ij->i", A, A)[:, None]
     D += np.einsum("ij,ij->i", B, B)
