@@ -57,6 +57,28 @@ def test_log_odds_rank_rows_better_than_squared_errors(fitted, monkeypatch):
     assert 1.0 - agreement[1] < 0.8 * (1.0 - agreement[0])
 
 
+def two_bananas(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of two classes, each a mixture of two normal distributions in the plane."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, n)
+    means = np.array([[-0.7, 0.3], [0.3, 0.3], [-0.3, 0.7], [0.4, 0.7]])
+    return means[2 * y + random.integers(0, 2, n)] + np.sqrt(0.03) * random.normal(size=(n, 2)), y
+
+
+def test_few_rows_have_log_odds_where_the_stack_uses_them(monkeypatch):
+    model = LSSVMClassifier(**ONE).fit(*two_bananas(600, 3))
+    assert "logistic" in losses_of(model)
+    few = LSSVMClassifier(**ONE).fit(*two_bananas(240, 3))  # folds fit everything again
+    assert losses_of(few) == {"squared"}
+    monkeypatch.setattr(
+        table_fit, "settings_of", lambda *a: replace(settings_of(*a), logistic=False)
+    )
+    squared = LSSVMClassifier(**ONE).fit(*two_bananas(600, 3))
+    X, y = two_bananas(5000, 1)
+    before, after = (log_loss(y, one.predict_proba(X)) for one in (squared, model))
+    assert after < 0.995 * before
+
+
 def test_the_step_is_listed(fitted):
     steps = [step for step in fitted.record_.tuning.steps if step.stage == "log loss"]
     assert steps

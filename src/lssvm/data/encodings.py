@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -112,6 +113,73 @@ class NumberEncoding:
         out[:, 0] = np.clip(x, -LARGEST, LARGEST)
         if self.indicator > 0:
             out[:, 1] = np.where(missing, self.indicator, -self.indicator)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueEncoding:
+    """Numbers, and the mean targets of the rows that share a value.
+
+    Attributes
+    ----------
+    number : NumberEncoding
+        Its features come first.
+    values : array of shape (g,)
+        The numbers of training, ascending.
+    effects : array of shape (g, k)
+        The encoded targets of their rows; between two numbers they are interpolated, beyond the
+        ends they are constant.
+    unknown : array of shape (k,)
+        Those of missing numbers.
+    endings : tuple of str
+        Ends of the names of the k features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.data.columns import read_table
+    >>> from lssvm.data.encodings import NumberEncoding, ValueEncoding
+    >>> age = NumberEncoding(40.0, 40.0, 10.0, np.empty(0), np.empty(0), 0.0)
+    >>> values, effects = np.array([30.0, 40.0]), np.array([[1.0], [-1.0]])
+    >>> known = ValueEncoding(age, values, effects, np.zeros(1), (":target",))
+    >>> out = np.empty((3, 2))
+    >>> known.encode(read_table({"age": [30, 35, None]}).columns[0], out)
+    >>> out.tolist()
+    [[-1.0, 1.0], [-0.5, 0.0], [0.0, 0.0]]
+    """
+
+    number: NumberEncoding
+    values: FloatArray
+    effects: FloatArray
+    unknown: FloatArray
+    endings: tuple[str, ...]
+    way: ClassVar[str] = "value"
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.number.width + len(self.endings)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Those of the number, then of the encoded targets."""
+        return (*self.number.suffixes, *self.endings)
+
+    def encode(self, column: RawColumn, out: FloatArray) -> None:
+        """Write the features of a column into ``out``, shape (n, width).
+
+        Parameters
+        ----------
+        column : RawColumn
+            Numbers.
+        out : array of shape (n, width)
+            Overwritten.
+        """
+        at = self.number.width
+        self.number.encode(column, out[:, :at])
+        missing = np.isnan(column.values)
+        for j, effect in enumerate(self.effects.T):
+            there = np.interp(column.values, self.values, effect)
+            out[:, at + j] = np.where(missing, self.unknown[j], there)
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,9 +506,9 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class LevelWeights:
-    """The levels that occur, by their weights; the last one stands for missing values."""
+    """The levels of a column and their weights; the last weight is that of missing values."""
 
-    column: RawColumn
+    levels: tuple[str, ...]
     codes: IntArray  # missing ones are the last level
     weight: FloatArray  # (levels + 1,)
 
@@ -450,7 +518,7 @@ class LevelWeights:
         n_levels = len(column.levels)
         codes = np.where(column.values < 0, n_levels, column.values)
         total = np.bincount(codes, weight, minlength=n_levels + 1)
-        return cls(column, codes, np.asarray(total, dtype=np.float64))
+        return cls(column.levels, codes, np.asarray(total, dtype=np.float64))
 
     @property
     def n_levels(self) -> int:
@@ -480,7 +548,7 @@ def learn_indicators(
     A missing value is a level like the others where it occurs. Levels that are not in the table,
     and missing values where there were none, are in the pool; without a pool they are 0 everywhere.
     """
-    weight, levels = counts.weight, counts.column.levels
+    weight, levels = counts.weight, counts.levels
     order = np.argsort(-weight[:-1], kind="stable")
     keep = weight >= max(rare * (1.0 - 1e-9), np.finfo(float).tiny)  # sums of weights are rounded
     keep[order[most:]] = False
@@ -509,10 +577,9 @@ def learn_target_encoding(
     sums = _sums_of_cells(counts.codes, weight, targets.values, len(counts.weight))
     squares = weight @ targets.values**2
     effects = level_effects(counts.weight, sums, squares, smoothing)
-    levels = counts.column.levels
     present = np.flatnonzero(counts.weight[:-1] > 0)
     return LevelEncoding(
-        tuple(levels[i] for i in present),
+        tuple(counts.levels[i] for i in present),
         effects[present],
         effects[-1],
         np.zeros(len(targets.suffixes)),
@@ -632,6 +699,100 @@ def _estimated_smoothing(
     s = within / free
     t = (between - (n_levels - 1) * s) / spread
     return np.where(t > 0, s / np.where(t > 0, t, 1.0), np.inf)
+
+
+_CLEARLY = 6.0  # standard errors by which values predict better than their neighbourhood
+
+FEWEST_ROWS = 10_000
+"""Rows below which values of numbers are not encoded: models see all rows of a value then."""
+
+_SMALLEST_SHARE = 0.003  # of the variance of the targets that values have to explain
+_BINS = 32  # neighbourhoods of a value
+_MOST_TARGETS = 3  # encoded by the values of a number; more make too many features
+
+
+def learn_value_encoding(
+    number: NumberEncoding,
+    x: FloatArray,
+    weight: FloatArray,
+    targets: Targets,
+    smoothing: float | None,
+    fold: IntArray,
+) -> tuple[ValueEncoding, FloatArray] | None:
+    """Return the encoding of numbers whose values stand out, and the features of their rows.
+
+    Parameters
+    ----------
+    number : NumberEncoding
+    x : array of shape (n,)
+        NaN where missing.
+    weight : array of shape (n,)
+    targets : Targets
+    smoothing : float or None
+        As in `level_effects`.
+    fold : int array of shape (n,)
+
+    Returns
+    -------
+    tuple of ValueEncoding and array of shape (n, width), or None
+        The features are out of fold. None where values hardly repeat, or predict no better than
+        the values next to them.
+
+    Notes
+    -----
+    Some numbers are codes, or amounts that have a meaning of their own: a kernel that is smooth in
+    the number does not see them. Every held-out row is predicted by the mean target of the other
+    folds as a function of the number, linear between 32 bins, with and without the shrunken
+    deviation of its very value from that. The second has to be better by six standard errors and
+    by 0.3 % of the variance. O(n log n + n k) time and O(folds g k) memory.
+    """
+    missing = np.isnan(x)
+    values, codes = np.unique(x[~missing & (weight > 0)], return_inverse=True)
+    k, total = len(targets.suffixes), float(weight[~missing].sum())
+    if not 0 < k <= _MOST_TARGETS or not 4 <= len(values) <= total / 3.0:
+        return None
+    places = np.full(len(x), len(values), dtype=np.intp)  # missing ones are the last level
+    places[~missing] = np.searchsorted(values, x[~missing]).clip(max=len(values) - 1)
+    rows = np.flatnonzero(~missing & (weight > 0))
+    if not _values_stand_out(codes.ravel(), weight[rows], targets.values[rows], fold[rows]):
+        return None
+    n_levels = len(values) + 1
+    counts = LevelWeights((), places, np.bincount(places, weight, minlength=n_levels))
+    sums = _sums_of_cells(places, weight, targets.values, n_levels)
+    effects = level_effects(counts.weight, sums, weight @ targets.values**2, smoothing)
+    encoding = ValueEncoding(number, values, effects[:-1], effects[-1], targets.suffixes)
+    features = np.empty((len(x), encoding.width))
+    number.encode_values(x, features[:, : number.width])
+    features[:, number.width :] = out_of_fold(counts, weight, targets, smoothing, fold)
+    return encoding, features
+
+
+def _values_stand_out(codes: IntArray, weight: FloatArray, Y: FloatArray, fold: IntArray) -> bool:
+    """Return whether the means of values predict held-out rows clearly better than bins do."""
+    n_levels, n_folds = int(codes.max()) + 1, int(fold.max()) + 1
+    at_level = np.bincount(codes, weight, minlength=n_levels)
+    total = float(at_level.sum())
+    rank = (np.cumsum(at_level) - at_level / 2.0) / total
+    bins = np.unique(np.minimum(rank * _BINS, _BINS - 1).astype(int), return_index=True)[1]
+    cells = fold * n_levels + codes
+    W = np.bincount(cells, weight, minlength=n_folds * n_levels).reshape(n_folds, n_levels)
+    S = _sums_of_cells(cells, weight, Y, n_folds * n_levels).reshape(n_folds, n_levels, -1)
+    smooth, exact = np.empty_like(S), np.empty_like(S)
+    for f in range(n_folds):
+        w, s = W.sum(axis=0) - W[f], S.sum(axis=0) - S[f]
+        in_bin, mean = np.add.reduceat(w, bins), s.sum(axis=0) / max(float(w.sum()), 1e-300)
+        there = in_bin > 0
+        middle = np.add.reduceat(w * rank, bins)[there] / in_bin[there]
+        means = (np.add.reduceat(s, bins) + 5.0 * mean) / (in_bin[:, None] + 5.0)
+        for j in range(s.shape[1]):
+            smooth[f, :, j] = np.interp(rank, middle, means[there, j])
+        exact[f] = smooth[f] + (s - w[:, None] * smooth[f]) / (w[:, None] + 10.0)
+    a, b = smooth[fold, codes], exact[fold, codes]
+    gain = ((b - a) * (2.0 * Y - a - b)).sum(axis=1)
+    mean = float(weight @ gain) / total
+    around = float(weight @ ((Y - (weight @ Y) / total) ** 2).sum(axis=1)) / total
+    error = np.sqrt(float(weight @ (gain - mean) ** 2)) / total
+    return mean > _CLEARLY * error and mean > _SMALLEST_SHARE * around
 
 
 def learn_ordered(
@@ -764,3 +925,21 @@ def _neighbour_errors(Y: FloatArray) -> FloatArray:
     low = np.clip(np.arange(n) - m, 0, n - 1 - 2 * m)
     mean = (sums[low + 2 * m + 1] - sums[low] - Y) / (2 * m)
     return np.asarray(((Y - mean) ** 2).sum(axis=0))
+
+
+_ID = re.compile(
+    r"(.*[^a-z])?(id|ids|key|index|idx|no|nr|number|row|rownum|unnamed.*)", re.IGNORECASE
+)
+
+
+def may_number_rows(column: RawColumn) -> bool:
+    """Return whether whole numbers run from 0 or 1 on, or are called an id and have few gaps."""
+    n = len(column)
+    if column.kind != "number" or n < 10:
+        return False
+    low, high = float(np.min(column.values)), float(np.max(column.values))
+    running = low in (0, 1) and high - low == n - 1
+    named = n >= 50 and low >= 0 and _ID.fullmatch(re.sub("(?<=[a-z])(?=I[Dd]$)", "_", column.name))
+    if not (running or named):  # NaN is neither
+        return False
+    return bool(np.all(column.values == np.floor(column.values)))

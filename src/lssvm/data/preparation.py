@@ -8,7 +8,6 @@ Every model takes its features from here; rows that are not prepared are numbers
 from __future__ import annotations
 
 import hashlib
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -23,6 +22,7 @@ from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates
 from lssvm.data.encodings import (
     CYCLES,
+    FEWEST_ROWS,
     HALF,
     DateEncoding,
     Distinct,
@@ -31,12 +31,15 @@ from lssvm.data.encodings import (
     LevelWeights,
     NumberEncoding,
     Targets,
+    ValueEncoding,
     days,
     learn_indicators,
     learn_normal_scores,
     learn_ordered,
     learn_standardised,
     learn_target_encoding,
+    learn_value_encoding,
+    may_number_rows,
     out_of_fold,
     phase,
     predicts,
@@ -56,7 +59,8 @@ from lssvm.data.text import TextEncoding, is_text, learn_supervised_text, learn_
 FORMAT = 1
 
 _ENCODINGS: dict[str, type[Encoding]] = {
-    kind.way: kind for kind in (NumberEncoding, LevelEncoding, DateEncoding, TextEncoding)
+    kind.way: kind
+    for kind in (NumberEncoding, ValueEncoding, LevelEncoding, DateEncoding, TextEncoding)
 }
 
 
@@ -95,6 +99,12 @@ class PreparedColumn:
     def width(self) -> int:
         """Number of features."""
         return 0 if self.encoding is None else self.encoding.width
+
+    def with_values(self, encoding: ValueEncoding) -> PreparedColumn:
+        """Return a column of numbers whose values are encoded by the target as well."""
+        done = f"{self.done}, and encoded by the target, {_features(len(encoding.endings))}"
+        why = f"{self.why}; rows of a value are more alike than the values next to it suggest"
+        return replace(self, encoding=encoding, done=done, why=why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,6 +420,8 @@ def _restored(kind: type[Encoding], record: Mapping[str, Any]) -> Encoding:
     }
     if kind is DateEncoding:
         values["position"] = _restored(NumberEncoding, values["position"])
+    if kind is ValueEncoding:
+        values["number"] = _restored(NumberEncoding, values["number"])
     if kind is TextEncoding and values["level_encoding"] is not None:
         values["level_encoding"] = _restored(LevelEncoding, values["level_encoding"])
     return kind(**values)
@@ -532,6 +544,7 @@ class PreparationSettings:
     keep: tuple[str, ...] = ()
     ordered: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     parse_dates: bool = True
+    encode_values: bool = True
     seed: int = 0
 
     def may_drop(self, column: str) -> bool:
@@ -628,8 +641,11 @@ def learn(
     learner = Learner(settings, counts, inside.n_rows, y is not None, inner)
     columns = [learner.column(column) for column in inside.columns]
     many = [j for j, column in enumerate(columns) if column.done == ""]
+    numbers = [j for j, column in enumerate(columns) if isinstance(column.encoding, NumberEncoding)]
+    if y is None or not settings.encode_values or inside.n_rows < FEWEST_ROWS:
+        numbers = []
     encoded: dict[int, FloatArray] = {}
-    if many:
+    if many or numbers:
         targets = read_targets(y, n, settings.target, w > 0)
         certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
         kept = [table.columns[j] for j in certain or many]
@@ -643,6 +659,12 @@ def learn(
             encode = _encode_text if columns[j].kind == "text" else _encode_by_target
             columns[j], held_out = encode(columns[j], table.columns[j], w, targets, settings, fold)
             encoded |= {} if held_out is None else {j: held_out}
+        for j in numbers:
+            plan, x = columns[j], table.columns[j].values
+            assert isinstance(plan.encoding, NumberEncoding)
+            known = learn_value_encoding(plan.encoding, x, w, targets, settings.smoothing, fold)
+            if known is not None:
+                columns[j], encoded[j] = plan.with_values(known[0]), known[1]
     if all(column.encoding is None for column in columns):
         reasons = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:10])
         raise InvalidInputError(
@@ -850,7 +872,7 @@ class Learner:
         if self.settings.may_drop(column.name):
             if distinct.constant and not indicator:
                 return self._dropped(column, f"it is {distinct.values[0]:g} in every row")
-            if _may_number_rows(column) and len(distinct.values) == round(self.total):
+            if may_number_rows(column) and len(distinct.values) == round(self.total):
                 if self.targets is not None and not predicts(column.values, self.targets):
                     why = "it numbers the rows, and rows next to each other are not alike: an id"
                     return self._dropped(column, why)
@@ -967,24 +989,6 @@ class Learner:
         if share > NEARLY_ALL:
             return f"{share:.0%} of the values are different: an id or a name"
         return ""
-
-
-_ID = re.compile(
-    r"(.*[^a-z])?(id|ids|key|index|idx|no|nr|number|row|rownum|unnamed.*)", re.IGNORECASE
-)
-
-
-def _may_number_rows(column: RawColumn) -> bool:
-    """Whether whole numbers run from 0 or 1 on, or are called an id and have few gaps."""
-    n = len(column)
-    if column.kind != "number" or n < 10:
-        return False
-    low, high = float(np.min(column.values)), float(np.max(column.values))
-    running = low in (0, 1) and high - low == n - 1
-    named = n >= 50 and low >= 0 and _ID.fullmatch(re.sub("(?<=[a-z])(?=I[Dd]$)", "_", column.name))
-    if not (running or named):  # NaN is neither
-        return False
-    return bool(np.all(column.values == np.floor(column.values)))
 
 
 def _n_kept(encoding: LevelEncoding) -> int:

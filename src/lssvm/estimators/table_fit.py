@@ -223,7 +223,9 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
             callback({"stage": "preparation", "text": text})
         except Stopped:  # the fit ends with whatever model there can be
             clock.stop()
-        preparation = TablePreparation(**_preparation(model, scaling, rows.task, settings.seed))
+        preparation = TablePreparation(
+            **_preparation(model, scaling, rows.task, settings.seed), encode_values=settings.values
+        )
         with warnings.catch_warnings():
             if prepared:  # the columns are the same
                 warnings.simplefilter("ignore", ColumnWarning)

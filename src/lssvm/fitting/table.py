@@ -485,7 +485,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
 
 
 def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
-    """Fit configurations exactly; add those with a metric or warp if folds gain clearly."""
+    """Fit configurations exactly; add log-odds, and a metric or warp if folds gain clearly."""
     problem, settings, clock = work.problem, work.settings, work.clock
     most = settings.plain if problem.n > settings.screened else max(settings.plain, 4)
     first = plan.candidates[:1] if clock.over(0.5) else used_by_stack(work, plan.candidates, most)
@@ -496,6 +496,10 @@ def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
         plan = replace(plan, candidates=first)
     fitted = fit_rows(work, first, leaf_size)
     yield plan, fitted
+    if work.may_fit_log_odds and problem.n > NESTED:  # the stack chooses: no metric saw the rows
+        pairs = [(one, fit_log_odds(work, one)) for one in fitted]
+        fitted = fitted + [new for old, new in pairs if new is not old]
+        yield plan, fitted
     if not settings.rounds or problem.n < _METRIC_MIN_ROWS or clock.over(0.3):
         return
     best = best_first([c for c, _, _ in fitted])[: min(settings.kept, 2)]
@@ -569,7 +573,7 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     yield plan, fitted
     fitted = fitted + add_prototypes(work, plan, fitted)
     yield plan, fitted
-    if work.loss == "log" and problem.Y.shape[1] == 1 and settings.logistic:
+    if work.may_fit_log_odds:
         refitted = [fit_log_odds(work, one) for one in fitted]
         if log_odds_pay(work, plan, fitted, refitted):
             yield plan, refitted
@@ -834,8 +838,9 @@ def without_redundant(
     Y, weight = problem.Y[good], problem.weight[good]
     known = [F[good] for F in outputs]
     best = mean_loss(stack.outputs(known), Y, weight, work.loss)
+    share = stack.weights * [np.std(F) for F in known]  # log-odds have a larger scale than -1 and 1
     while used.sum() > 1:
-        i = min(np.flatnonzero(used), key=lambda j: stack.weights[j])
+        i = min(np.flatnonzero(used), key=lambda j: share[j])
         rest = used.copy()
         rest[i] = False
         if all(prototypes[j] for j in np.flatnonzero(rest)):  # leaves keep the rows

@@ -169,6 +169,8 @@ class TableSettings:
         Whether slopes along features of few values are one-sided.
     warps : bool
         Whether warps of single features are tried.
+    values : bool
+        Whether repeated values of numbers are encoded by the target, where they stand out.
     log_loss : bool
         Whether classes are stacked by the log loss; otherwise by squared errors.
     logistic : bool
@@ -203,6 +205,7 @@ class TableSettings:
     shape: Shape | None = None
     ties: bool = True
     warps: bool = True
+    values: bool = True
     log_loss: bool = True
     logistic: bool = True
     leaf_size: int | None = None
@@ -277,6 +280,11 @@ class Work:
     best: list[float] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     lock: Any = field(default_factory=Lock)
+
+    @property
+    def may_fit_log_odds(self) -> bool:
+        """Whether leaves may minimise the log loss: of two classes, where that loss counts."""
+        return self.loss == "log" and self.problem.Y.shape[1] == 1 and self.settings.logistic
 
     def random(self, stage: str) -> np.random.Generator:
         """Return the random generator of a stage."""

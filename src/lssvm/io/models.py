@@ -27,7 +27,14 @@ from lssvm._core.errors import InvalidInputError, MemoryBudgetError, ModelFileEr
 from lssvm.codes import make_code
 from lssvm.data.columns import KINDS
 from lssvm.data.dates import ORDERS
-from lssvm.data.encodings import CYCLES, DateEncoding, Encoding, LevelEncoding, NumberEncoding
+from lssvm.data.encodings import (
+    CYCLES,
+    DateEncoding,
+    Encoding,
+    LevelEncoding,
+    NumberEncoding,
+    ValueEncoding,
+)
 from lssvm.data.preparation import PreparedColumn, PreparedTable
 from lssvm.data.raw import SCANNED
 from lssvm.data.text import BUCKETS, TextEncoding
@@ -280,7 +287,8 @@ def _count_features(stored: Model, fit: Fit[Any]) -> int:
     return ready.n_features
 
 
-_ENCODING: dict[str, type[Any]] = {"number": NumberEncoding, "duration": NumberEncoding}
+_NUMBERS = (NumberEncoding, ValueEncoding)
+_ENCODING: dict[str, Any] = {"number": _NUMBERS, "duration": _NUMBERS}
 _ENCODING |= {"date": DateEncoding, "category": LevelEncoding, "boolean": LevelEncoding}
 _ENCODING |= {"text": TextEncoding}
 
@@ -291,7 +299,7 @@ def check_prepared(table: PreparedTable) -> None:
     for column in table.columns:
         encoding = column.encoding
         need(column.kind in (*KINDS, "text"), "a column has an unknown kind")
-        fits = encoding is None or type(encoding) is _ENCODING.get(column.kind)
+        fits = encoding is None or isinstance(encoding, _ENCODING.get(column.kind, ()))
         need(fits, "a column is not of the kind that is encoded")
         if isinstance(encoding, DateEncoding):
             cycles = encoding.cycles
@@ -302,6 +310,12 @@ def check_prepared(table: PreparedTable) -> None:
         if isinstance(encoding, TextEncoding):
             _check_text(encoding)
             encoding = encoding.level_encoding
+        if isinstance(encoding, ValueEncoding):
+            g, k = len(encoding.values), len(encoding.endings)
+            need(g and k and _distinct(encoding.suffixes), "the values of a column are none")
+            check_shapes(encoding, effects=(g, k), unknown=(k,))
+            need(np.all(np.diff(encoding.values) > 0), "the values of a column do not rise")
+            encoding = encoding.number
         if isinstance(encoding, LevelEncoding):
             n, width = len(encoding.levels), len(encoding.suffixes)
             need(column.kind != "boolean" or n == 2, "booleans have other levels than two")

@@ -145,7 +145,7 @@ _STORED: tuple[tuple[ModuleType, str], ...] = (
     (tuning, "TuningResult PositionFolds PositionHoldout"),
     (tuning, "CirculantSearch CoupledAnnealing GridSearch PathSearch ShrinkingGridSearch"),
     (preparation, "PreparedTable PreparedColumn"),
-    (encodings, "NumberEncoding LevelEncoding DateEncoding"),
+    (encodings, "NumberEncoding ValueEncoding LevelEncoding DateEncoding"),
     (text, "TextEncoding"),
     (tasks, "Classes Numbers"),
     (codes, "Code Coding"),
@@ -183,12 +183,12 @@ _NAN = {
 }
 
 _FLOAT64 = {"Moments", "NystromMap", "Metric", "Warp", "TableState", "Tree", "Leaf", "ExactFit"}
-_FLOAT64 |= {"NumberEncoding", "LevelEncoding", "TextEncoding", "Numbers"}
+_FLOAT64 |= {"NumberEncoding", "ValueEncoding", "LevelEncoding", "TextEncoding", "Numbers"}
 
 _UNNAMED = {"Model": "parameters record", "StoredPipeline": "model", "Member": "model"}
 
 _Encoding = encodings.NumberEncoding | encodings.LevelEncoding | encodings.DateEncoding
-_Encoding |= text.TextEncoding
+_Encoding |= encodings.ValueEncoding | text.TextEncoding
 _TYPES: dict[str, Any] = {
     "CalibrationData": dual.DualCalibrationData
     | fixed_solution.FixedCalibrationData

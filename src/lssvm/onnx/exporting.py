@@ -21,7 +21,7 @@ from lssvm._core.arrays import AnyArray
 from lssvm._core.atomic import replacing
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.version import __version__
-from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding
+from lssvm.data.encodings import DateEncoding, LevelEncoding, NumberEncoding, ValueEncoding
 from lssvm.data.preparation import PreparedTable
 from lssvm.data.text import TextEncoding
 from lssvm.estimators import NARX
@@ -84,7 +84,8 @@ def open_tables(
                 f"Column {column.name!r} is text, whose n-grams an ONNX graph cannot compute: fit "
                 f"the model without it (drop=[{column.name!r}]), or use a model file (lssvm.save)."
             )
-    together = together and all(isinstance(c.encoding, NumberEncoding) for c in used.values())
+    numbers = NumberEncoding | ValueEncoding
+    together = together and all(isinstance(c.encoding, numbers) for c in used.values())
     if together:
         inputs = [Value("X", element_type(dtype), (len(tables[0].columns),))]
     else:
@@ -101,15 +102,24 @@ def open_tables(
                 features.append(add(encoding, graph.tensor(column.name), missing))
             elif isinstance(encoding, DateEncoding):
                 features.append(_add_dates(encoding, graph.tensor(column.name, np.float64)))
-            elif isinstance(encoding, NumberEncoding):
+            elif encoding is not None:
                 x = graph.tensor("X").columns([place]) if together else graph.tensor(column.name)
+                assert isinstance(encoding, numbers)
                 features.append(_add_numbers(encoding, x))
         prepared.append(graph.concat(features))
     return graph, inputs, prepared
 
 
-def _add_numbers(encoding: NumberEncoding, x: Tensor) -> Tensor:
-    graph, unknown, side = x.graph, x.is_nan(), encoding.indicator
+def _add_numbers(encoding: NumberEncoding | ValueEncoding, x: Tensor) -> Tensor:
+    graph, unknown = x.graph, x.is_nan()
+    if isinstance(encoding, ValueEncoding):
+        number, x = _add_numbers(encoding.number, x), graph.node("Where", unknown, 0.0, x)
+        features = [number]
+        for effects, missing in zip(encoding.effects.T, encoding.unknown, strict=True):
+            effect = _add_interpolation(encoding.values, effects, x)
+            features.append(graph.node("Where", unknown, missing, effect).cast(graph.dtype))
+        return graph.concat(features)
+    side = encoding.indicator
     x = graph.node("Where", unknown, encoding.fill, x)
     if len(encoding.grid):
         x = _add_interpolation(encoding.grid, encoding.scores, x)

@@ -126,6 +126,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Aug 18, 2024, 2024Q3, with or without a time and an offset from UTC), numbers such as
         20240131 too, and text as times of the day (10:29). `report_` names the order of day and
         month that the values show; `prepared_.guesses` and a warning name what is a guess.
+    encode_values : bool, default=True
+        From 10,000 rows on, encode repeated values of a number by the target too, in addition to
+        the number itself, where held-out rows are predicted clearly better than by a smooth
+        function of the number: codes, round amounts. At most three features for each column.
     random_state : int, default=0
         Seed of the hash that assigns rows to folds.
 
@@ -203,6 +207,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     keep: Sequence[str] = ()
     ordered: Mapping[str, Sequence[Any]] | None = None
     parse_dates: bool = True
+    encode_values: bool = True
     random_state: int | None = 0
 
     def fit(
