@@ -67,8 +67,8 @@ class LSSVMClassifier(KernelClassifier):
         A scorer of scikit-learn: configurations and stacks are chosen by it, and ``best_score_`` is
         its value for held-out predictions. None is the accuracy; configurations and weights are
         then chosen by the log loss. C, gamma and metrics are always those of the smallest squared
-        errors; leaves of two classes that minimise the log loss, from 1,500 to 400,000 rows, have
-        the C of the smallest log loss.
+        errors; leaves of two classes that minimise the log loss, from 250 to 400,000 rows, have the
+        C of the smallest log loss.
     drop : bool or list of str, default=True
         Columns to drop: a list names some; True drops those that are constant, empty, equal to
         another one or ids, False none that can be used. A warning, ``summary_`` and
