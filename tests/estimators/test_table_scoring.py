@@ -1,5 +1,6 @@
 """Scores of held-out rows: R2 without bias, thresholds, and what scores are weighted with."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -169,6 +170,17 @@ def test_scores_without_decisions_move_nothing(scoring, monkeypatch):
     )
     assert not scorer.decision_shift(outputs, rows).any()
     assert len(calls) <= 2
+
+
+@pytest.mark.parametrize("scoring", ["average_precision", "roc_auc", "neg_log_loss"])
+def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
+    scorer, outputs, rows = two_classes(scoring)
+    with warnings.catch_warnings(action="error"):
+        for label in (0, 1):
+            alike = rows[scorer.labels == label]
+            assert np.isnan(scorer.score(outputs[alike], alike))
+            assert scorer.loss(outputs[alike], alike) == np.inf
+    assert np.isfinite(scorer.loss(outputs, rows))
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"rare": 30.0}])
