@@ -505,12 +505,12 @@ def summary(fit: TableFit) -> str:
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
     seconds: dict[str, float] = {}
     for step in tuning.steps:
-        if step.taken:
-            seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+        seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
     took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
     lines += [f"Time: {', '.join(took)}."] if took else []
     lines += [
-        f"- not worth its cost: {step.what}, gain {max(step.gain, 0.0):.2%} of the loss."
+        f"- {'tried, not kept' if step.seconds > 0 else 'not worth its cost'}: {step.what}, "
+        f"gain {step.gain:.2%} of the loss."
         for step in tuning.steps
         if not step.taken and np.isfinite(step.gain)
     ]
