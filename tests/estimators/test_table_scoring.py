@@ -217,6 +217,17 @@ def test_class_weights_move_decisions_but_not_the_score():
         assert model.best_score_ == pytest.approx(model.score(new, truth), abs=0.04)
 
 
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_decisions_are_the_largest_probability_unless_a_score_moves_them(scoring):
+    A, t = rare(300, 2)
+    model = LSSVMClassifier("fast", scoring=scoring, **ONE).fit(A, t)
+    new = rare(600, 3)[0]
+    decided = np.searchsorted(model.classes_, model.predict(new))
+    assert (decided == model.predict_proba(new).argmax(axis=1)).all() == (scoring is None)
+    for coverage in (0.2, 0.9):
+        assert model.predict_set(new, coverage)[np.arange(600), decided].all()
+
+
 def test_weights_of_scores_are_added_up_as_rows_are():
     X = np.array([[0.0], [0.0], [1.0], [2.0]])
     Y = np.array([[1.0], [1.0], [-1.0], [-1.0]])
