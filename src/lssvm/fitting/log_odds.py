@@ -35,11 +35,8 @@ def log_odds_pay(work: Work, plan: Plan, before: list[Fitted], after: list[Fitte
     pay, their steps are recorded as not kept.
     """
     pays = _smaller_log_loss(work, plan, before, after)
-    kept = [
-        step if pays or step.stage != "log loss" else replace(step, taken=False)
-        for step in work.steps
-    ]
-    work.steps[:] = kept
+    if not pays:
+        work.steps[:] = [replace(s, taken=s.taken and s.stage != "log loss") for s in work.steps]
     return pays
 
 

@@ -94,8 +94,7 @@ class Problem:
         """
         at: Any = slice(None) if chosen is None else chosen
         labels = None if self.labels is None else self.labels[at]
-        X = metric.apply(self.inputs[scaling][at])
-        return Rows(X, self.Y[at], self.weight[at], labels)
+        return Rows(metric.apply(self.inputs[scaling][at]), self.Y[at], self.weight[at], labels)
 
     def sample(self, size: int, random: np.random.Generator) -> IntArray:
         """Return sorted numbers of some rows, classes in proportion.
@@ -361,8 +360,7 @@ class Configuration:
             if len(G) < rows.shape[1]:
                 return replace(low_rank(G), warp=metric.warp)
         at = SlopesAt(leaves, self.distance, metric, step, ties)
-        M = engine.outer_product(at, shape)
-        return replace(Metric.of(M), warp=metric.warp)
+        return replace(Metric.of(engine.outer_product(at, shape)), warp=metric.warp)
 
 
 WIDE = 300

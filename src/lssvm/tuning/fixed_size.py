@@ -254,15 +254,11 @@ class FixedSizePoint:
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(np.isfinite(errors), losses, np.inf)
-        parts = self.rows.scored_parts(errors)
-        scored = [
-            self._score([Expansion(coef[part, ...], b[part, ...]) for coef, b in models], loss)
-            for part in parts
-        ]
-        losses = np.full((len(errors), scored[0].shape[1]), np.inf)
-        for part, values in zip(parts, scored, strict=True):
-            losses[part] = values
-        return losses
+        losses = np.full(errors.shape, np.inf)
+        for part in self.rows.scored_parts(errors):
+            chosen = [Expansion(coef[part, ...], b[part, ...]) for coef, b in models]
+            losses[part] = scored = self._score(chosen, loss)
+        return losses[:, : scored.shape[1]]
 
     def _held_out(self, models: list[Expansion]) -> FoldModels:
         return FoldModels(self.kernel, self.Z, models, self.objective.folds)

@@ -39,9 +39,8 @@ def pools(loss: Loss, sizes: IntArray, targets: Iterable[Targets] = ()) -> bool:
     """Return whether the rows of all folds are scored as one, instead of fold by fold."""
     if isinstance(loss, RowLoss):
         return len(sizes) > POOL_ABOVE
-    if np.any((sizes > 0) & (sizes < SCORED_ROWS)):
-        return True
-    return isinstance(loss, ScorerLoss) and not all(map(loss.defined, targets))
+    few = bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
+    return few or (isinstance(loss, ScorerLoss) and not all(map(loss.defined, targets)))
 
 
 @dataclass(frozen=True)
