@@ -328,7 +328,10 @@ def differences(
     if isinstance(recorded, dict) and "shape" in recorded:
         return _different_arrays(found, recorded, tolerance, at)
     if isinstance(recorded, dict) and isinstance(found, dict):
-        missing = [f"{at}.{key} is only in one of them" for key in found.keys() ^ recorded.keys()]
+        missing = [
+            f"{at}.{key} is {'new' if key in found else 'missing'}".lstrip(".")
+            for key in sorted(found.keys() ^ recorded.keys())
+        ]
         both = [key for key in recorded if key in found]
         inner = (
             differences(found[key], recorded[key], tolerance, looser, f"{at}.{key}".lstrip("."))

@@ -57,7 +57,8 @@ def test_a_scan_gives_the_model_of_the_array_with_its_folds(case):
     mine, its = run(case, "scan"), run(dealt, "host")
     mine.pop("solver_", None)  # arrays may be solved in feature space, to the same numbers
     its.pop("solver_", None)
-    assert differences(mine, its, TOLERANCE, looser) == []
+    far = differences(mine, its, TOLERANCE, looser)
+    assert not far, "\n".join(far)
 
 
 STREAMED = {

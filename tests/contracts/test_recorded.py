@@ -26,7 +26,8 @@ def test_numbers_are_the_recorded_ones(case, group, engine):
         pytest.importorskip(LIBRARY[engine])
     # What the file gives back is what json makes of it: lists for tuples.
     found = json.loads(json.dumps(run(case, engine)))
-    assert differences(found, RECORDED[case.name][group], RECORDED_TOLERANCE, case.looser) == []
+    far = differences(found, RECORDED[case.name][group], RECORDED_TOLERANCE, case.looser)
+    assert not far, "\n".join(far)  # all of them: pytest shows the first item of a list
 
 
 def test_the_file_holds_the_table_and_stays_small():
@@ -55,3 +56,12 @@ def test_every_family_and_engine_has_cases():
 )
 def test_what_differs_is_found(found, expected, same):
     assert (differences(found, expected, 1e-9, {}) == []) is same
+
+
+def test_a_new_key_hides_nothing():
+    found = {"a": 1.0, "new": 2.0, "b": {"c": [1], "deep": 0}, "d": {"shape": [1], "all": [1.0]}}
+    expected = {"a": 2.0, "old": 2.0, "b": {"c": [2]}, "d": {"shape": [1], "all": [3.0]}}
+    lines = differences(found, expected, 1e-9, {})
+    names = [line.split()[0].rstrip(":") for line in lines]
+    assert names == ["new", "old", "a", "b.deep", "b.c", "d"]
+    assert lines[:2] == ["new is new", "old is missing"]

@@ -50,7 +50,8 @@ def few(name, n):
     return replace(data, X=data.X[:n], y=data.y[:n], weight=np.ones(n))
 
 
-# -- 1. the folds of a scorer are averaged, and pooled only where a fold has fewer than 3 rows ---
+# -- 1. the folds of a scorer are averaged, and pooled only where one has fewer than 3 rows or lacks
+# a class without which there is no score --------------------------------------------------------
 
 ON_ARRAYS = ("dual-host", "fixed-host", "fixed-strict")
 
@@ -81,6 +82,17 @@ def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
     splits = split_evenly(60, 2)
     assert len(splits) < 50
     model = tuned(tuner, data, splits, scoring=scoring)
+    check_scores(model, lambda gamma: pooled_score(model, data, gamma, splits, scoring))
+
+
+@pytest.mark.parametrize("tuner", list(engines(ON_ARRAYS)))
+@pytest.mark.parametrize("scoring", ["average_precision", "roc_auc"])
+def test_folds_that_lack_a_class_are_pooled_for_a_scorer(tuner, scoring):
+    data = few("two", 60)
+    y = np.where(np.arange(60) % 20 == 3, 1, -1)  # three of them, in three of ten folds
+    data, splits = replace(data, y=y), split_evenly(60, 6)
+    with warnings.catch_warnings(action="error", category=UserWarning):
+        model = tuned(tuner, data, splits, scoring=scoring)
     check_scores(model, lambda gamma: pooled_score(model, data, gamma, splits, scoring))
 
 

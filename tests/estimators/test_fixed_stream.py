@@ -14,7 +14,7 @@ import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, scan
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError
 from lssvm.codes import Coding
-from lssvm.data import Block
+from lssvm.data import Block, Scan
 from lssvm.kernels import RBF
 from lssvm.reductions import FixedSizeL0
 from lssvm.tuning import PathSearch, PositionFolds, PositionHoldout
@@ -153,6 +153,26 @@ def test_gamma_is_searched_on_the_sample_and_the_best_are_tried_on_all_rows(smal
     assert model.score(scan(X, target=y)) > 0.97
     again = FixedSizeLSSVR(40, random_state=3).fit(scan(X, target=y, batch_rows=333))
     assert (again.dual_coef_ == model.dual_coef_).all()  # to the last bit
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "passes"), [(FixedSizeLSSVR, y, 4), (FixedSizeLSSVC, label, 7)]
+)
+def test_a_fit_takes_as_many_passes_as_the_page_says(
+    kind, target, passes, small_sample, monkeypatch
+):
+    read, blocks = [], Scan.blocks
+
+    def counted(self, *given, **options):
+        rows = 0
+        for block in blocks(self, *given, **options):
+            rows += len(block)
+            yield block
+        read.append(rows)
+
+    monkeypatch.setattr(Scan, "blocks", counted)
+    kind(40, random_state=0).fit(scan(X, target=target, prepare=False))
+    assert read == [N] * passes
 
 
 def test_the_number_of_prototypes_is_chosen_on_a_stream(small_sample):

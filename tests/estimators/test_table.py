@@ -1,10 +1,12 @@
 """The estimators for tables: frames as they come, scikit-learn's rules, honest scores, updates."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -13,6 +15,7 @@ from lssvm import LSSVC, LSSVR, load, save
 from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
+from lssvm.fitting import compression
 from lssvm.fitting.table_record import Problem
 from lssvm.kernels import MetricKernel
 
@@ -442,6 +445,32 @@ class TestCompression:
         model = LSSVMClassifier("fast", leaf_size=300, **ONE).fit(A[:2500], t[:2500])
         few = model.compress(60)
         assert few.score(A[2500:], t[2500:]) > model.score(A[2500:], t[2500:]) - 0.08
+
+    @pytest.mark.parametrize(("n_classes", "n"), [(2, 1600), (2, 900), (3, 900)])  # 1,600: log-odds
+    def test_outputs_of_many_rows_are_learned_as_log_odds(self, n_classes, n, monkeypatch):
+        monkeypatch.setattr(compression, "_MANY", 800)
+        own = np.random.default_rng(2)
+        A = own.normal(size=(n + 1000, 3))
+        value = 3.0 * np.sin(2.0 * A[:, 0]) + 2.0 * A[:, 1] * A[:, 2] + own.logistic(size=len(A))
+        t = np.digitize(value, [0.0] if n_classes == 2 else [-1.0, 1.5])
+        model = LSSVMClassifier("fast", **ONE).fit(A[:n], t[:n])
+        few = model.compress(80)
+        P = [one.predict_proba(A[n:]) for one in (few, model)]
+        assert log_loss(t[n:], P[0]) < log_loss(t[n:], P[1]) + 0.03
+
+    def test_the_width_follows_the_outputs_whatever_their_scale(self, classifier, monkeypatch):
+        monkeypatch.setattr(compression, "_MANY", 10)
+        fit, folds = classifier.record_, np.arange(len(X)) % 4
+        teacher = compression.Teacher.of(fit)
+
+        def chosen(scale):
+            scaled, own = (
+                replace(teacher, held_out=scale * teacher.held_out),
+                np.random.default_rng(0),
+            )
+            return compression.choose_width(fit, scaled, 12, folds, own)
+
+        assert chosen(0.05) == chosen(1.0) == chosen(20.0)
 
 
 @pytest.mark.parametrize(("n", "signal"), [(50, 0.0), (50, 1.0), (110, 0.0)])

@@ -1,5 +1,6 @@
 """Scores of held-out rows: R2 without bias, thresholds, and what scores are weighted with."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -171,6 +172,17 @@ def test_scores_without_decisions_move_nothing(scoring, monkeypatch):
     assert len(calls) <= 2
 
 
+@pytest.mark.parametrize("scoring", ["average_precision", "roc_auc", "neg_log_loss"])
+def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
+    scorer, outputs, rows = two_classes(scoring)
+    with warnings.catch_warnings(action="error"):
+        for label in (0, 1):
+            alike = rows[scorer.labels == label]
+            assert np.isnan(scorer.score(outputs[alike], alike))
+            assert scorer.loss(outputs[alike], alike) == np.inf
+    assert np.isfinite(scorer.loss(outputs, rows))
+
+
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"rare": 30.0}])
 def test_scores_do_not_get_weights_of_classes(class_weight):
     A, t = rare(300, 2)
@@ -203,6 +215,17 @@ def test_class_weights_move_decisions_but_not_the_score():
     new, truth = rare(3000, 4)
     for model in (plain, heavy):  # the accuracy of rows as they come
         assert model.best_score_ == pytest.approx(model.score(new, truth), abs=0.04)
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_decisions_are_the_largest_probability_unless_a_score_moves_them(scoring):
+    A, t = rare(300, 2)
+    model = LSSVMClassifier("fast", scoring=scoring, **ONE).fit(A, t)
+    new = rare(600, 3)[0]
+    decided = np.searchsorted(model.classes_, model.predict(new))
+    assert (decided == model.predict_proba(new).argmax(axis=1)).all() == (scoring is None)
+    for coverage in (0.2, 0.9):
+        assert model.predict_set(new, coverage)[np.arange(600), decided].all()
 
 
 def test_weights_of_scores_are_added_up_as_rows_are():

@@ -13,8 +13,9 @@ from sklearn.metrics import log_loss
 from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
-from lssvm.fitting import Problem, TableSettings, fit_table
+from lssvm.fitting import Problem, TableSettings, fit_table, log_odds
 from lssvm.fitting.log_odds import log_odds_pay
+from lssvm.fitting.record import Step
 from lssvm.fitting.table_record import Configuration
 from lssvm.fitting.table_work import Clock
 from lssvm.local import LeafEngine
@@ -90,7 +91,7 @@ def test_log_odds_are_stored_and_changed_by_updates(fitted, tmp_path):
     save(fitted, tmp_path / "model.lssvm", keep="all")
     model = load(tmp_path / "model.lssvm")
     expected = fitted.decision_function(X[:50])
-    np.testing.assert_allclose(model.decision_function(X[:50]), expected, atol=1e-9)
+    np.testing.assert_array_equal(model.decision_function(X[:50]), expected)
     model.partial_fit(X[1000:1040], y[1000:1040])
     assert losses_of(model) == {"logistic"}
     assert np.abs(model.decision_function(X[:50]) - expected).max() > 1e-4
@@ -152,12 +153,38 @@ def test_rows_that_made_no_metric_decide_by_the_log_loss_whatever_the_scorer():
     good, bad = Y + random.normal(size=Y.shape), random.normal(size=Y.shape)
     flattered = np.where(np.arange(400)[:, None] < 200, 9.0 * Y, bad)  # by a metric of these rows
     problem = SimpleNamespace(n=400, Y=Y, weight=np.ones(400))
-    work = SimpleNamespace(problem=problem, folds=np.arange(400) % 5)
+    steps = [Step(stage, "", 0.1, 1.0, 2.0, True) for stage in ("metric", "log loss", "log loss")]
+    work = SimpleNamespace(problem=problem, folds=np.arange(400) % 5, steps=steps)
     plan, learner = SimpleNamespace(learned=np.arange(200)), SimpleNamespace(rounds=1)
 
     def pays(before, after):
         return log_odds_pay(work, plan, [(learner, None, before)], [(learner, None, after)])
 
     assert pays(bad, good)
+    assert all(step.taken for step in steps)
     assert not pays(good, bad)
+    assert [step.taken for step in steps] == [True, False, False]
     assert not pays(good, flattered)
+
+
+@pytest.mark.parametrize("rejected", ["by the trial", "by the loss of all rows", "by the stack"])
+def test_what_was_tried_and_not_kept_is_shown(rejected, monkeypatch):
+    if rejected == "by the stack":
+        monkeypatch.setattr(log_odds, "_smaller_log_loss", lambda *given: False)
+    worse = {"by the trial": 2, "by the loss of all rows": 4}.get(rejected)
+    scale, calls = log_odds.log_odds_scale, []
+
+    def scaled(*given):  # before and after: of the trial, then of all rows
+        calls.append(1)
+        stack, loss = scale(*given)
+        return stack, 2.0 * loss if len(calls) == worse else loss
+
+    monkeypatch.setattr(log_odds, "log_odds_scale", scaled)
+    model = LSSVMClassifier("fast", **ONE).fit(*two_normals(1600, 0))
+    assert losses_of(model) == {"squared"}
+    (step,) = [step for step in model.record_.tuning.steps if step.stage == "log loss"]
+    assert not step.taken and (step.gain > 0) == (rejected == "by the stack")
+    start = "- not worth its cost" if rejected == "by the trial" else "- tried, not kept"
+    line = f"{start}: {step.what}, gain {step.gain:.2%} of the loss."
+    assert line in model.summary_.splitlines()
+    assert (step.seconds > 0) == (rejected != "by the trial")

@@ -1,5 +1,7 @@
 """Parts on a device give the numbers of the host: torch on the CPU here, the same on a GPU."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,27 @@ def test_parts_of_several_sizes_are_those_of_the_host(device, distance):
             np.testing.assert_allclose(
                 getattr(mine.fit, name), getattr(theirs.fit, name), rtol=1e-6, atol=1e-8
             )
+
+
+@pytest.mark.parametrize(
+    ("count", "room", "threads"), [(5, 9.0, 4), (5, 2.5, 2), (5, 0.1, 1), (1, 0.1, 4)]
+)
+def test_log_odds_are_computed_by_the_host_within_the_memory_budget(
+    count, room, threads, monkeypatch
+):
+    used, fit = [], LeafEngine.fit
+    monkeypatch.setattr(
+        LeafEngine, "fit", lambda self, *a, **o: used.append(self.threads) or fit(self, *a, **o)
+    )
+    one = task(40, "sqeuclidean")
+    rows = Rows(one.rows.X, np.sign(one.rows.Y[:, :1]), one.rows.weight)
+    tasks = [LeafTask(rows, "sqeuclidean", Setting(3.0, 0.3, "logistic"))] * count
+    limit = int(2 * room * 16 * 40**2)  # half of it is for two matrices on every thread
+    limited = DeviceLeaves(SimpleNamespace(limit=limit))
+    object.__setattr__(limited, "threads", 4)
+    for mine, theirs in zip(limited.fit(tasks), HOST.fit(tasks), strict=True):
+        np.testing.assert_array_equal(mine.fit.left_out, theirs.fit.left_out)
+    assert used[0] == threads
 
 
 def test_groups_are_left_out_together(device):

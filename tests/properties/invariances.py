@@ -18,6 +18,7 @@ import pandas as pd
 from lssvm import (
     LSSVC,
     LSSVR,
+    NARX,
     FixedSizeLSSVC,
     FixedSizeLSSVR,
     GreedyLSSVC,
@@ -67,7 +68,7 @@ class Problem:
 
 @cache
 def problem(name: str) -> Problem:
-    """Return a problem by name: arrays or frames, two or three classes or numbers."""
+    """Return a problem by name: arrays or frames; two or three classes, numbers or a series."""
     rng = np.random.default_rng(11)
     X = np.round(rng.normal(size=(N + 9, 3)) * 64) / 64  # float32 holds them too
     if name.endswith("copies"):  # most rows stand there several times, with different targets
@@ -79,6 +80,9 @@ def problem(name: str) -> Problem:
         y = np.digitize(value, [-0.5, 0.6])
     else:
         y = np.round(value, 6)
+    if name.startswith("series"):
+        for t in range(1, len(y)):
+            y[t] = np.round(0.6 * y[t - 1] + 0.4 * y[t], 6)
     table: Any = X
     if name.endswith("frame"):
         day = np.datetime64("2021-03-01") + np.round(50 * X[:, 2]).astype("timedelta64[D]")
@@ -131,6 +135,19 @@ def as_names(problem: Problem) -> Problem:
 def framed(p: Problem) -> Problem:
     frame = [pd.DataFrame(rows, columns=["u", "v", "w"]) for rows in (p.X, p.new)]
     return replace(p, X=frame[0], new=frame[1])
+
+
+def in_other_units(p: Problem) -> Problem:
+    return replace(p, y=3.7 * p.y + 11.0, labels=lambda values: (np.asarray(values) - 11.0) / 3.7)
+
+
+def dated(p: Problem) -> Problem:
+    """Return the series with dates, and its inputs as frames."""
+    index = pd.date_range("2021-01-01", periods=len(p.X) + len(p.new), freq="D")
+    names = ["u", "v", "w"]
+    X = pd.DataFrame(p.X, index[: len(p.X)], names)
+    new = pd.DataFrame(p.new, index[len(p.X) :], names)
+    return replace(p, X=X, y=pd.Series(p.y, X.index, name="load"), new=new)
 
 
 def by_polars(frame: pd.DataFrame) -> Any:
@@ -211,6 +228,7 @@ def in_groups(p: Problem) -> Problem:
 
 
 EVERY = "dual, fixed size, greedy, table"
+ALL = f"{EVERY}, series"
 _BYTES = "folds are drawn by the bytes of the rows: give cv as splits"
 _NAMES = "folds are drawn by the names of the groups: give cv as splits"
 _COUNTS = "C counts weights: twice the weight is twice the row"
@@ -223,10 +241,10 @@ TRANSFORMATIONS = {
         Transformation("rows in another order, with groups", in_groups,
                        lambda p: in_groups(p).changed(ORDER), EVERY),
         Transformation("columns in another order", same, lambda p: p.columns(backwards),
-                       "table", _BYTES),
+                       "table, series", _BYTES),
         Transformation("x * 3.7 + 11 for x in all number columns", same,
-                       lambda p: p.columns(in_units), "table", _BYTES),
-        Transformation("other names of columns", same, lambda p: p.columns(renamed), EVERY),
+                       lambda p: p.columns(in_units), "table, series", _BYTES),
+        Transformation("other names of columns", same, lambda p: p.columns(renamed), ALL),
         Transformation("weights times 7", weighted,
                        lambda p: replace(p, weight=7.0 * WEIGHTS), "table", _COUNTS),
         Transformation("weights that sum to 1", weighted,
@@ -239,16 +257,16 @@ TRANSFORMATIONS = {
                        lambda p: weighted(p).changed(np.flatnonzero(TWICE)), EVERY),
         Transformation("every row three times", same,
                        lambda p: p.changed(np.tile(np.arange(N), 3)), "table", _COUNTS),
-        Transformation("a frame for an array", same, contained(same), EVERY),
-        Transformation("a frame of polars", same, contained(by_polars), EVERY),
-        Transformation("a table of Arrow", same, contained(by_arrow), EVERY),
+        Transformation("a frame for an array", same, contained(same), ALL),
+        Transformation("a frame of polars", same, contained(by_polars), ALL),
+        Transformation("a table of Arrow", same, contained(by_arrow), ALL),
         Transformation("a dict of columns", same, contained(by_dict), "table", "not taken"),
         Transformation("a scan", same, scanned, "table",
                        "dual and greedy take none, fixed size draws its folds by position"),
         Transformation("numbers that float32 holds, as float32", same, typed(np.float32),
-                       "table", _FLOAT),
+                       "table, series", _FLOAT),
         Transformation("whole numbers as int", counted,
-                       lambda p: typed(np.int64)(counted(p)), EVERY),
+                       lambda p: typed(np.int64)(counted(p)), ALL),
         Transformation("other names of groups", in_groups,
                        lambda p: replace(p, groups=np.array([f"g{g}" for g in GROUPS])),
                        "table", _NAMES),
@@ -258,6 +276,14 @@ TRANSFORMATIONS = {
                        "scores see weights of rows, never class weights",
                        ("decision_function", "predict")),
         Transformation("other names of classes, in the same order", same, as_names, EVERY),
+        Transformation("y * 3.7 + 11 for y in a series", same, in_other_units, "series",
+                       "C, epsilon and losses have the units of y"),
+        Transformation("a series with dates, inputs as frames", same, dated, "series"),
+        Transformation("a series as a list of numbers", same,
+                       lambda p: replace(p, y=p.y.tolist(), X=p.X.tolist()), "series"),
+        Transformation("whole numbers of a series as int",
+                       lambda p: replace(p, y=np.round(9.0 * p.y)),
+                       lambda p: replace(p, y=np.round(9.0 * p.y).astype(np.int64)), "series"),
     )
 }  # fmt: skip
 
@@ -297,6 +323,12 @@ FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
         "numbers frame": lambda **o: LSSVMRegressor(**FAST, **o),
         "numbers copies": lambda **o: LSSVMRegressor(**FAST, **o),
     },
+    "series": {
+        "series": lambda: NARX(lags=5, exog_lags=1, horizon=6, n_origins=4, n_paths=5),
+        "series differenced": lambda: NARX(
+            GreedyLSSVR(2.0, max_support=15), 5, 1, 1, horizon=6, n_origins=4, n_paths=5
+        ),
+    },
 }
 
 
@@ -313,6 +345,8 @@ def applies(transformation: str, family: str, name: str) -> bool:
 
 def answers(family: str, name: str, p: Problem) -> dict[str, Any]:
     """Return what the model of a problem says of the new rows, and its own score."""
+    if family == "series":
+        return forecasts(FAMILIES[family][name](), p)
     model = FAMILIES[family][name](**p.options)
     roles = {"sample_weight": p.weight, "groups": p.groups}
     roles = {role: value for role, value in roles.items() if value is not None}
@@ -330,6 +364,15 @@ def answers(family: str, name: str, p: Problem) -> dict[str, Any]:
     if hasattr(model, "best_score_"):
         out["best_score_"] = np.asarray(model.best_score_)
     return out
+
+
+def forecasts(model: Any, p: Problem) -> dict[str, Any]:
+    """Return the forecast of a series from its inputs, with intervals, and the score of tuning."""
+    values, ends = model.fit(p.y, p.X).forecast(9, p.new, return_interval=True, coverage=0.5)
+    out = {"forecast": p.labels(values), "interval": p.labels(ends)}
+    return out | (
+        {"best_score_": np.asarray(model.best_score_)} if hasattr(model, "best_score_") else {}
+    )
 
 
 @cache

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score
+from tests.meta.tree import ROOT
 from tests.report import cases
 from tests.report.cases import CASES
 from tests.report.pages import Page
@@ -21,7 +22,8 @@ from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import CsvOptions
 from lssvm.io import read_header, save
-from lssvm.report import write_report
+from lssvm.plots.rows import LIMIT
+from lssvm.report import columns, comparison, performance, refits, write_report
 
 # Sections of the page of a model with test rows, beside figures, data, columns and reproduce.
 EXPECTED = {
@@ -228,6 +230,20 @@ def test_figures_repeat(tmp_path):
     case = cases.regression()
     first, second = (made(tmp_path, case)[0] for _ in range(2))
     assert first == second
+
+
+def test_the_documentation_has_the_bounds_of_the_cost():
+    text = " ".join((ROOT / "docs" / "report.rst").read_text(encoding="utf-8").split())
+    for bound in (
+        f"metrics use at most {LIMIT:,} random test rows",
+        f"scatter plots {performance.DOTS:,} rows",
+        f"importances {columns.ROWS[1]:,} rows and {columns.COLUMNS} columns",
+        f"partial dependence {columns.SHAPE_ROWS[1]} rows",
+        f"at most {refits.CURVE_ROWS:,} rows ({refits.TABLE_ROWS:,} for models for tables,",
+        f"and other models {comparison.ROWS:,} rows",
+        f"each of up to {refits.FOLD_ROWS:,} training rows is predicted by one of five copies",
+    ):
+        assert bound in text, bound
 
 
 def test_a_large_test_set_is_sampled_and_the_page_says_so(tmp_path, monkeypatch):

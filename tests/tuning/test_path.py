@@ -44,6 +44,7 @@ def test_the_deeper_of_two_valleys_is_found():
     path = PathSearch().run(SurfaceObjective(two_valleys), Space())
     assert path.loss < 0.11
     assert path.n_points <= 12
+    assert path.n_evaluations == 68 * path.n_points  # the whole path of C at each
     assert set(path.cv_results["stage"]) >= {"coarse", "expand", "valley", "refine"}
 
 

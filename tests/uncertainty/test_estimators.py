@@ -149,6 +149,8 @@ def test_probabilities_agree_with_predict_and_mean_something(model, data):
     sets = model.predict_set(X[test], coverage=0.9)
     assert sets.dtype == bool and sets.shape == p.shape
     assert sets[np.arange(len(sets)), y[test]].mean() > 0.82
+    few = model.predict_set(X[test], coverage=0.2)  # not empty, and never without that of predict
+    assert few[np.arange(len(few)), p.argmax(axis=1)].all()
 
 
 def test_two_classes_are_ranked_as_by_the_scores():

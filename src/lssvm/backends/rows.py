@@ -194,8 +194,7 @@ class Rows:
 
     def usable_folds(self, folds: PositionFolds | PositionHoldout) -> Folds:
         """Return the folds by position of these rows that can be trained on and tested."""
-        tests = self.tested(folds).test
-        return Folds([test for test in tests if 0 < len(test) < self.n_rows])
+        return Folds([test for test in self.tested(folds).test if 0 < len(test) < self.n_rows])
 
     def tested(self, folds: AnyFolds) -> Folds:
         """Return the folds of these rows."""

@@ -293,8 +293,7 @@ def is_onnx(path: str | None) -> bool:
 
 def find_leaks(fitted: Fitted) -> dict[str, float]:
     """Return the columns that predict the target almost alone, with their accuracy or R2."""
-    rows = SampledRows.read(fitted.model, fitted.train, LEAK_ROWS)
-    return leaks(rows, fitted.inspected.classes)
+    return leaks(SampledRows.read(fitted.model, fitted.train, LEAK_ROWS), fitted.inspected.classes)
 
 
 def _warn_of_leaks(output: Output, suspected: Mapping[str, float], classes: bool) -> None:

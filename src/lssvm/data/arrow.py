@@ -205,19 +205,15 @@ class ArrowReader(Reader):
 
     def _block(self, batch: Any, start: int, file: str, inside: int, rows: IntArray) -> RawBlock:
         targets = [_target(batch.column(name), name, file, inside) for name in self.target]
+        runs = np.flatnonzero(np.append(True, np.diff(rows) != 1))  # where they begin
         return RawBlock(
             self.schema,
             *_features(batch, self.schema),
             stacked(targets),
             None if self.weight is None else column_numbers(batch.column(self.weight)),
             start,
-            tuple((int(i), file, inside + int(rows[i])) for i in _run_starts(rows)),
+            tuple((int(i), file, inside + int(rows[i])) for i in runs),
         )
-
-
-def _run_starts(rows: IntArray) -> IntArray:
-    """Return where a new run of consecutive rows begins."""
-    return np.flatnonzero(np.append(True, np.diff(rows) != 1))
 
 
 class _Parquet:

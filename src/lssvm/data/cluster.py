@@ -48,8 +48,7 @@ class Part(NamedTuple):
 
 def n_slots() -> int:
     """Return the threads that Dask uses in this process."""
-    number = need_dask().config.get("num_workers", None)
-    return int(number or os.cpu_count() or 1)
+    return int(need_dask().config.get("num_workers", None) or os.cpu_count() or 1)
 
 
 def futures_of_value(value: Any) -> list[Any]:

@@ -126,8 +126,7 @@ class RawColumn:
         if dates is None or not len(dates):
             return None
         table = np.append(dates, np.datetime64("NaT", "us"))
-        zone = "UTC" if zoned else None
-        return RawColumn(self.name, "date", table[texts.values], zone=zone)
+        return RawColumn(self.name, "date", table[texts.values], zone="UTC" if zoned else None)
 
     def as_category(self) -> RawColumn:
         """Return numbers as the names that they are written by: 1 and 1.0 are '1'."""
@@ -212,8 +211,7 @@ class RawTable:
     def select(self, names: Sequence[str]) -> RawTable:
         """Return some columns by their names."""
         known = dict(zip(self.names, self.columns, strict=True))
-        columns = tuple(known[name] for name in names if name in known)
-        return replace(self, columns=columns)
+        return replace(self, columns=tuple(known[name] for name in names if name in known))
 
     def in_order(self, ordered: Mapping[str, Sequence[Any]]) -> RawTable:
         """Return the table with levels of some columns in an order of their own."""

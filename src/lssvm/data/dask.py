@@ -383,8 +383,7 @@ def array_reader(X: Any, target: Any, weight: Any, client: Any) -> DaskReader:
     columns = [_chunks(X), _aligned("y", target, X), _aligned("sample_weight", weight, X)]
     known = all(size == size for size in X.chunks[0])
     sizes = tuple(int(size) for size in X.chunks[0]) if known else None
-    values = tuple(zip(*columns, strict=True))
-    return DaskReader(values, ArrayParts(int(X.shape[1])), client, sizes)
+    return DaskReader(tuple(zip(*columns, strict=True)), ArrayParts(int(X.shape[1])), client, sizes)
 
 
 def _aligned(what: str, column: Any, X: Any) -> list[Any]:

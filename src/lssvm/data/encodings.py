@@ -443,8 +443,7 @@ def weighted_moments(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     scaled = x / unit
     mean = float(share @ scaled)
     mean += float(share @ (scaled - mean))  # what rounding has left
-    deviation = float(np.sqrt(share @ (scaled - mean) ** 2))
-    return mean * unit, deviation * unit
+    return mean * unit, float(np.sqrt(share @ (scaled - mean) ** 2)) * unit
 
 
 def learn_standardised(distinct: Distinct, indicator: float) -> NumberEncoding:

@@ -589,8 +589,7 @@ class Learned:
     def of(cls, prepared: PreparedTable, features: FloatArray, positions: IntArray) -> Learned:
         """Return a record with the out-of-fold features (m, d) of its training rows."""
         encoded = [prepared.names.index(name) for name in prepared.encoded_by_target]
-        held_out = {j: features[:, prepared.sources == j] for j in encoded}
-        return cls(prepared, held_out, positions)
+        return cls(prepared, {j: features[:, prepared.sources == j] for j in encoded}, positions)
 
     def transform(self, rows: Any, positions: IntArray) -> FloatArray:
         """Return the features of some of all rows; those of training rows are out of fold.

@@ -152,8 +152,7 @@ def find_files(data: Any) -> list[str]:
 
 def ending(file: str) -> str:
     """Return the ending of a file's name, without that of a compression."""
-    base = file[:-3] if file.endswith(".gz") else file
-    return os.path.splitext(base)[1].lower()
+    return os.path.splitext(file.removesuffix(".gz"))[1].lower()
 
 
 def file_reader(

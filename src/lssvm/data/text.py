@@ -168,7 +168,8 @@ def hashed_n_grams(texts: Sequence[str]) -> tuple[IntArray, IntArray]:
     >>> [int((text[bucket >= BUCKETS // 2] == i).sum()) for i in range(2)]
     [12, 6]
     """
-    clean = [f" {_lowered(text)} " for text in texts]
+    one_form = (unicodedata.normalize("NFKC", text[:LONGEST]) for text in texts)
+    clean = [f" {text.lower()[:LONGEST]} " for text in one_form]
     joined = "".join(clean).encode("utf-32-le", "surrogatepass")
     codes = np.frombuffer(joined, dtype="<u4").astype(np.uint64)
     text = np.repeat(np.arange(len(clean)), [len(one) for one in clean])
@@ -196,10 +197,6 @@ def hashed_n_grams(texts: Sequence[str]) -> tuple[IntArray, IntArray]:
         buckets.append(_bucket(gram[one_word] + np.uint64(n)) + BUCKETS // 2)
         owners.append(owner[:last][one_word])
     return np.concatenate(owners), np.concatenate(buckets)
-
-
-def _lowered(text: str) -> str:
-    return unicodedata.normalize("NFKC", text[:LONGEST]).lower()[:LONGEST]
 
 
 def _kinds(codes: NDArray[np.uint64]) -> IntArray:

@@ -529,8 +529,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             noise[columns] = posterior.noise_variance
         if self._task.single:
             return float(noise[0])
-        published = self.dual_coef_
-        return like(noise, published)
+        return like(noise, self.dual_coef_)
 
     def _variance(self, X: Any, *, noise: bool) -> FloatArray:
         """Return the variance of the function, or of a new observation, shape (n, k)."""

@@ -202,8 +202,7 @@ class LSSVC(KernelClassifier):
         **options : dict
             Other parameters of the class; they replace those of the paper.
         """
-        paper = PAPER_2002 | {"cv": 5, "search": CirculantSearch.ding2011()}
-        return cls(**paper | options)
+        return cls(**PAPER_2002 | {"cv": 5, "search": CirculantSearch.ding2011()} | options)
 
     @reports
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:

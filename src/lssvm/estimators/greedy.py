@@ -418,5 +418,4 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         -------
         array of shape (n,) or (n, n_outputs)
         """
-        raw = self._inputs(X).outputs(self.record_)
-        return np.asarray(self.record_.task.predict(raw))
+        return np.asarray(self.record_.task.predict(self._inputs(X).outputs(self.record_)))

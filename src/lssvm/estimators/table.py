@@ -262,8 +262,7 @@ class LSSVMClassifier(KernelClassifier):
         if len(self.classes_) != 2:
             text = f"threshold_ is of two classes; there are {len(self.classes_)}: use predict."
             raise AttributeError(text)
-        changes = np.zeros((1, 1))
-        return float(class_probabilities(self._probabilities(), self._task, changes)[0, 1])
+        return float(class_probabilities(self._probabilities(), self._task, np.zeros((1, 1)))[0, 1])
 
     @property
     def metric_(self) -> FloatArray:

@@ -130,8 +130,7 @@ class Contrast:
 
     def among(self, columns: IntArray) -> Contrast:
         """Return the same rows with columns numbered by their place among ``columns`` (sorted)."""
-        owner = np.searchsorted(columns, self.owner)
-        return Contrast(self.X, self.background, owner, len(columns))
+        return Contrast(self.X, self.background, np.searchsorted(columns, self.owner), len(columns))
 
     def against(self, size: int) -> Contrast:
         """Return the rows with so many of the background rows, evenly spaced."""

@@ -130,6 +130,9 @@ def compress(
     problem = Problem({}, teacher.Y, teacher.weight, teacher.labels, classes)
     scorer = make_scorer(problem, task, scoring)
     loss: StackLoss = "squared" if classes is None else "log"
+    if loss == "log":  # what is learned are log-odds, however the fit was scored
+        log_odds = fit_stack([teacher.held_out], teacher.Y, teacher.weight, loss)
+        teacher = replace(teacher, held_out=log_odds.outputs([teacher.held_out]))
     kept = sum(member.model.n_basis for member in fit.local_members)
     before, models = _seconds(fit.used), []
     for one in compress_table(fit, teacher, sizes, seed=fit.seed, threads=threads):
@@ -137,6 +140,8 @@ def compress(
         stack = fit_stack([one.outputs], Y, weight, loss)
         held_out = np.full(teacher.Y.shape, np.nan)
         held_out[one.rows] = stack.outputs([one.outputs])
+        if loss == "log" and teacher.aim is teacher.held_out:  # other folds learned targets
+            stack = replace(stack, weights=np.ones(1), offset=np.zeros_like(stack.offset))
         member = replace(one.member, weight=float(stack.weights[0]))
         state = replace(fit.state, held_out=held_out, leaf_size=member.model.n_basis, moments=None)
         small = replace(
@@ -327,7 +332,7 @@ def choose_width(
     for number, member in enumerate(fit.local_members):
         X = teacher.inputs[number]
         learned = Rows(X[train], teacher.aim[train], teacher.weight[train])
-        tested = Rows(X[test], teacher.Y[test], teacher.weight[test])
+        tested = Rows(X[test], teacher.aim[test], teacher.weight[test])
         gammas = [factor * middle_setting(member.local.leaves).gamma for factor in _WIDTHS]
         kernel = KERNEL_OF[member.local.distance]
         scored = score_widths(kernel, gammas, learned, tested, size, random)

@@ -249,7 +249,8 @@ def background_of(fit: Fit[Any], options: ExplainOptions, random: np.random.Gene
     seed: int | None = None
     for scaling in sorted({member.scaling for member in fit.members}):
         among = [member for member in fit.members if member.scaling == scaling]
-        member = min(among, key=_obscurity)
+        # A metric hides nothing of the inputs, some columns, or directions.
+        member = min(among, key=lambda one: 0 if one.metric.map is None else one.metric.map.ndim)
         if member.in_leaves:
             seed = int(random.integers(2**31)) if seed is None else seed
             kept: Any = _some_rows(member.local.partitions[0], options.most, seed)
@@ -269,11 +270,6 @@ def _some_rows(partition: Partition, size: int, seed: int) -> FloatArray:
     leaf = np.searchsorted(starts, places, "right") - 1
     rows = [partition.leaves[k].rows.X[i - starts[k]] for k, i in zip(leaf, places, strict=True)]
     return np.array(rows, dtype=np.float64)
-
-
-def _obscurity(member: Member) -> int:
-    """Return how much of the inputs a member's metric hides: nothing, some columns, directions."""
-    return 0 if member.metric.map is None else member.metric.map.ndim
 
 
 # -- explanations --------------------------------------------------------------------------------

@@ -315,8 +315,7 @@ def folds_of(rows: Training, settings: FixedSettings) -> AnyFolds:
             )
         return folds
     if is_int(settings.cv) and settings.cv >= 2:
-        content = rows.content
-        return assign_folds(content, int(settings.cv), **sample.observed(), seed=settings.seed)
+        return assign_folds(rows.content, int(settings.cv), **sample.observed(), seed=settings.seed)
     return make_folds(settings.cv, settings.seed, sample)
 
 

@@ -706,8 +706,7 @@ def enough_folds(folds: AnyFolds, n_pairs: int) -> AnyFolds:
     if n_pairs * len(folds) <= MANY_SYSTEMS:
         return folds
     tested = np.cumsum([len(test) for test in folds.test])
-    enough = max(TESTED_FOLDS, 1 + int(np.searchsorted(tested, TESTED_ROWS)))
-    return Folds(folds.test[:enough])
+    return Folds(folds.test[: max(TESTED_FOLDS, 1 + int(np.searchsorted(tested, TESTED_ROWS)))])
 
 
 def searched_prototypes(m: int, n_pairs: int) -> int:

@@ -486,8 +486,7 @@ class GreedyPoint:
 
     @staticmethod
     def _best_stops(mean: FloatArray, tie: FloatArray) -> IntArray:
-        order = [np.lexsort((tie[i], mean[i]))[0] for i in range(len(mean))]
-        return np.array(order, dtype=np.intp)
+        return np.array([np.lexsort((tie[i], mean[i]))[0] for i in range(len(mean))], dtype=np.intp)
 
     def _all_losses(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return losses (c, stops, v), shares of the folds (v,) and squared errors (c, stops)."""
@@ -536,8 +535,7 @@ class GreedyPoint:
             intercept += [b for _, b in solutions]
         host, spread = Host(system.budget, system.threads), np.column_stack(coef)
         X, basis = self.objective.rows.X[test], system.basis[run.path.support]
-        b = np.array(intercept)
-        return np.asarray(host.outputs(system.kernel, X, basis, spread, b)).T
+        return np.asarray(host.outputs(system.kernel, X, basis, spread, np.array(intercept))).T
 
 
 @dataclass(frozen=True, eq=False)

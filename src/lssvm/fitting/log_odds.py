@@ -31,8 +31,16 @@ def log_odds_pay(work: Work, plan: Plan, before: list[Fitted], after: list[Fitte
     """Return whether stacks of models with log-odds have a clearly smaller log loss.
 
     Rows that made no metric are compared, by stacks of other folds: a metric flatters the
-    leave-one-out outputs of the rows that made it, and those of log-odds most.
+    leave-one-out outputs of the rows that made it, and those of log-odds most. Where they do not
+    pay, their steps are recorded as not kept.
     """
+    pays = _smaller_log_loss(work, plan, before, after)
+    if not pays:
+        work.steps[:] = [replace(s, taken=s.taken and s.stage != "log loss") for s in work.steps]
+    return pays
+
+
+def _smaller_log_loss(work: Work, plan: Plan, before: list[Fitted], after: list[Fitted]) -> bool:
     problem, losses = work.problem, []
     unseen = np.ones(problem.n, dtype=bool)
     if plan.learned is not None and any(c.rounds for c, _, _ in before):
@@ -128,6 +136,7 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     losses = [log_odds_scale(F, problem.Y, problem.weight)[1] for F in (outputs, log_odds)]
     gain = 1.0 - losses[1] / losses[0] if losses[0] > 0 else 0.0
     work.step("log loss", text, gain, cost, begin)
+    work.steps[-1] = replace(work.steps[-1], taken=gain > 0)
     return (replace(candidate, stage="log loss"), new, log_odds) if gain > 0 else fitted
 
 

@@ -232,14 +232,14 @@ class Step:
     what : str
         What was done, or what would come next.
     gain : float
-        By which share the out-of-sample loss fell, or is expected to fall; NaN where there is
-        nothing to compare with.
+        By which share the out-of-sample loss fell, or is expected to fall; negative where it rose,
+        NaN where there is nothing to compare with.
     cost : float
         Operations, relative to those that a gain of the preset's size may cost.
     seconds : float
         What it took; 0 for what was not done.
     taken : bool
-        Whether it was done.
+        Whether it was done, and its result was kept.
     """
 
     stage: str

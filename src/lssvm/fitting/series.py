@@ -92,7 +92,8 @@ class Calendar:
         ticks = when.astype(np.int64)
         gaps = np.diff(ticks)
         last = int(ticks[-1])
-        if np.all(gaps == gaps[0]) and not _is_monthly(when):
+        # Two or three dates that are evenly spaced may be months all the same.
+        if np.all(gaps == gaps[0]) and (len(when) >= 4 or _monthly(when, 0) is None):
             return cls(last, step=int(gaps[0]))
         calendar = _monthly(when, last) or _working_days(ticks, last)
         if calendar is None and np.all(gaps == gaps[0]):
@@ -175,11 +176,6 @@ def _days(when: Times) -> Any:
     return (when.astype("datetime64[D]") - when.astype("datetime64[M]")).astype(int) + 1
 
 
-def _is_monthly(when: Times) -> bool:
-    """Say whether dates that are evenly spaced are months all the same, such as two of them."""
-    return len(when) < 4 and _monthly(when, 0) is not None
-
-
 def _monthly(when: Times, last: int) -> Calendar | None:
     months = np.diff(when.astype("datetime64[M]").astype(int))
     first = when.astype("datetime64[M]")
@@ -232,8 +228,7 @@ class Series:
 
     def at(self, times: slice) -> Series:
         """Return the values and inputs of some times."""
-        inputs = None if self.inputs is None else self.inputs[times]
-        return Series(self.values[times], inputs)
+        return Series(self.values[times], None if self.inputs is None else self.inputs[times])
 
 
 def is_list_of_series(y: Any) -> bool:
@@ -825,8 +820,7 @@ def _tune(
     )
     objective = plan.objective(kernel, bool(dual.fit_intercept), host_of(dual))
     with small_problem(len(plan.rows)):
-        result = search.run(objective, space, random_state=seed, on_event=callback.on_event)
-    return result
+        return search.run(objective, space, random_state=seed, on_event=callback.on_event)
 
 
 def calibrate_intervals(fit: SeriesFit, dual: DualRegressor | None, n_paths: int) -> SeriesFit:

@@ -94,8 +94,7 @@ class Problem:
         """
         at: Any = slice(None) if chosen is None else chosen
         labels = None if self.labels is None else self.labels[at]
-        X = metric.apply(self.inputs[scaling][at])
-        return Rows(X, self.Y[at], self.weight[at], labels)
+        return Rows(metric.apply(self.inputs[scaling][at]), self.Y[at], self.weight[at], labels)
 
     def sample(self, size: int, random: np.random.Generator) -> IntArray:
         """Return sorted numbers of some rows, classes in proportion.
@@ -361,8 +360,7 @@ class Configuration:
             if len(G) < rows.shape[1]:
                 return replace(low_rank(G), warp=metric.warp)
         at = SlopesAt(leaves, self.distance, metric, step, ties)
-        M = engine.outer_product(at, shape)
-        return replace(Metric.of(M), warp=metric.warp)
+        return replace(Metric.of(engine.outer_product(at, shape)), warp=metric.warp)
 
 
 WIDE = 300
@@ -505,12 +503,12 @@ def summary(fit: TableFit) -> str:
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
     seconds: dict[str, float] = {}
     for step in tuning.steps:
-        if step.taken:
-            seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+        seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
     took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
     lines += [f"Time: {', '.join(took)}."] if took else []
     lines += [
-        f"- not worth its cost: {step.what}, gain {max(step.gain, 0.0):.2%} of the loss."
+        f"- {'tried, not kept' if step.seconds > 0 else 'not worth its cost'}: {step.what}, "
+        f"gain {step.gain:.2%} of the loss."
         for step in tuning.steps
         if not step.taken and np.isfinite(step.gain)
     ]

@@ -83,17 +83,19 @@ class ClassScorer:
     def loss(self, outputs: FloatArray, rows: IntArray) -> float:
         """Return the score with a minus sign, infinite where it has no value."""
         try:
-            return -self.score(outputs, rows)
+            score = self.score(outputs, rows)
         except ValueError:  # a class that these rows have not
             return np.inf
+        return np.inf if np.isnan(score) else -score
 
     def score(self, outputs: FloatArray, rows: IntArray) -> float:
-        """Return the score of outputs (m, k) for some rows (m,)."""
+        """Return the score of outputs (m, k) for some rows (m,); NaN for ranks without a class."""
         labels, weight = self.labels[rows], self.weight[rows]
         scorer = read_scorer(self.scoring)
         if scorer is None:
-            decided = self.task.decide(outputs)
-            return float(accuracy_score(labels, decided, sample_weight=weight))
+            return float(accuracy_score(labels, self.task.decide(outputs), sample_weight=weight))
+        if self.ranks and len(np.unique(labels)) < len(self.task.classes):
+            return float("nan")
         try:
             return self._score_by(scorer, self.task.classes, outputs, rows)
         except ValueError:  # scorers with pos_label=1 take class numbers only
@@ -190,8 +192,7 @@ class ClassScorer:
         if clock.over(_SPENT):
             step = -(-outputs.size // _OUTPUTS)
             outputs, rows = outputs[::step], rows[::step]
-        calibrated = self.calibrated(outputs, rows)
-        return with_score(fit, self.score(*known_outputs(fit)), calibrated)
+        return with_score(fit, self.score(*known_outputs(fit)), self.calibrated(outputs, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +304,7 @@ def make_scorer(
     if isinstance(task, Classes):
         assert problem.classes is not None
         return ClassScorer(task, problem.classes, problem.score_weight, scoring)
-    targets = task.in_units(problem.Y)
-    return NumberScorer(task, targets, problem.weight, scoring, problem.labels)
+    return NumberScorer(task, task.in_units(problem.Y), problem.weight, scoring, problem.labels)
 
 
 def known_outputs(fit: TableFit, *, learned: bool = False) -> tuple[FloatArray, IntArray]:

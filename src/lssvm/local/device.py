@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import Array, Device, FloatArray, IntArray, out_of_memory, to_numpy
-from lssvm._core.blocks import n_threads
+from lssvm._core.blocks import as_bytes, n_threads
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
 from lssvm.kernels.radial import Distance
 from lssvm.local.engine import LeafEngine, LeafTask
@@ -272,10 +272,14 @@ class DeviceLeaves(LeafEngine):
 
         Notes
         -----
-        Logistic leaves are computed on the threads of the host.
+        Logistic leaves are computed on the threads of the host: on as many as leave room for two
+        matrices of the largest leaf each in half of the memory budget.
         """
         if any(task.start.loss == "logistic" for task in tasks):
-            return LeafEngine(self.threads).fit(
+            largest = max(len(task.rows.X) for task in tasks)
+            fitting = int(as_bytes(self.place.limit) / 2 / (16.0 * largest**2))
+            threads = self.threads if len(tasks) == 1 else max(1, min(self.threads, fitting))
+            return LeafEngine(threads).fit(
                 tasks, tries=tries, stop=stop, finished=finished, on_error=on_error, draft=draft
             )
         leaves: list[Leaf | None] = [None] * len(tasks)

@@ -9,6 +9,7 @@ rounding alone are tied.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer
 
 from lssvm._core.arrays import Array, FloatArray, IntArray, get_namespace, pick, tie_scores
@@ -176,6 +178,18 @@ class ScorerLoss:
                 answers.classes_ = self.task.classes
             losses[i] = -self._score(answers, X, y, extra)
         return losses
+
+    def defined(self, targets: Targets) -> bool:
+        """Return whether rows that may lack a class have a score."""
+        classes, y = self.task.classes, self.task.original_targets(targets)
+        if classes is None or len(np.unique(y)) in (0, len(classes)):
+            return True
+        with warnings.catch_warnings(action="error", category=UndefinedMetricWarning):
+            warnings.filterwarnings("error", "No positive class", UserWarning)
+            try:
+                return bool(np.isfinite(self(np.zeros((1, *targets.Y.shape)), targets)[0]))
+            except (UserWarning, InvalidInputError):
+                return False
 
     def _score(self, answers: _Answers, X: Any, y: Any, extra: dict[str, Any]) -> float:
         try:

@@ -254,24 +254,18 @@ class FixedSizePoint:
             mass = self.moments.test_weight()
             losses = loss.finish(sums / np.where(mass > 0, mass, 1.0))
             return np.where(np.isfinite(errors), losses, np.inf)
-        width = 1 if self._pooled else errors.shape[1]
-        losses = np.full((len(errors), width), np.inf)
+        losses = np.full(errors.shape, np.inf)
         for part in self.rows.scored_parts(errors):
             chosen = [Expansion(coef[part, ...], b[part, ...]) for coef, b in models]
-            losses[part] = self._score(chosen, loss)
-        return losses
-
-    @property
-    def _pooled(self) -> bool:
-        """Whether all folds get one loss."""
-        return pools(self.objective.loss, self.moments.test_rows())
+            losses[part] = scored = self._score(chosen, loss)
+        return losses[:, : scored.shape[1]]
 
     def _held_out(self, models: list[Expansion]) -> FoldModels:
         return FoldModels(self.kernel, self.Z, models, self.objective.folds)
 
     def _score(self, models: list[Expansion], loss: Loss) -> FloatArray:
         tested = list(self.rows.outputs(self._held_out(models)))
-        if self._pooled:
+        if pools(loss, self.moments.test_rows(), (targets for _, targets in tested)):
             outputs, all_targets = zip(*tested, strict=True)
             tested = [(np.concatenate(outputs, axis=1), _joined(all_targets))]
         losses = [
@@ -290,7 +284,7 @@ class FixedSizePoint:
             share = np.ones(1)
         elif not isinstance(self.objective.loss, RowLoss):
             share = (sizes > 0) / np.count_nonzero(sizes)
-        elif self._pooled:
+        elif pools(self.objective.loss, self.moments.test_rows()):
             losses, share = (losses * share).sum(axis=1, keepdims=True), np.ones(1)
         losses = np.where(np.isfinite(tie)[:, None], losses, np.inf)
         return Losses(losses, share, np.where(np.isfinite(tie), tie, np.inf))

@@ -9,7 +9,7 @@ them, and what problems are trained with in every fold (rows, targets and weight
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -26,19 +26,21 @@ from lssvm.data.folds import (
     restrict_folds,
     splitter_folds,
 )
-from lssvm.tasks import Classes, ClassTable, Loss, RowLoss, SquaredError, Targets
+from lssvm.tasks import Classes, ClassTable, Loss, RowLoss, ScorerLoss, SquaredError, Targets
 
 POOL_ABOVE = 50
 """With more folds than this losses that are means over rows are pooled into one."""
 SCORED_ROWS = 3
-"""Scores of folds are averaged; where a fold has fewer rows than this, all rows are one."""
+"""Scores of folds are averaged; all rows are one where a fold has fewer rows, or lacks a class
+that the score needs."""
 
 
-def pools(loss: Loss, sizes: IntArray) -> bool:
+def pools(loss: Loss, sizes: IntArray, targets: Iterable[Targets] = ()) -> bool:
     """Return whether the rows of all folds are scored as one, instead of fold by fold."""
     if isinstance(loss, RowLoss):
         return len(sizes) > POOL_ABOVE
-    return bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
+    few = bool(np.any((sizes > 0) & (sizes < SCORED_ROWS)))
+    return few or (isinstance(loss, ScorerLoss) and not all(map(loss.defined, targets)))
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,8 @@ class FoldScorer:
         tests, loss, squares = self.folds.test, self.loss, SquaredError()
         definite = np.isfinite(out.values).all(axis=(1, 2))
         out.values[~definite] = 0.0
-        if pools(loss, np.array([len(rows) for rows in tests])):
+        sizes = np.array([len(rows) for rows in tests])
+        if pools(loss, sizes, map(self.targets.take, tests)):
             known, trained = self._known(np.concatenate(tests), slice(None))
             losses, share = loss(out.values, known)[:, None], np.ones(1)
             tie = squares(out.values, trained)
