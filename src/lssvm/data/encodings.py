@@ -218,6 +218,12 @@ class LevelEncoding:
     way: ClassVar[str] = "levels"
 
     @property
+    def n_kept(self) -> int:
+        """How many levels have features of their own."""
+        width = self.width if self.width > 1 else 2
+        return width - any(suffix == "=(rare)" for suffix in self.suffixes)
+
+    @property
     def width(self) -> int:
         """Number of features."""
         return len(self.suffixes)

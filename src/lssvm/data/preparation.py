@@ -966,7 +966,7 @@ class Learner:
             if len(levels) == 1 and counts.weight[-1] == 0:
                 return self._dropped(column, f"it is {levels[0]!r} in every row")
             return self._dropped(column, f"every level is rare (in fewer than {rare:g} rows)")
-        n_pooled = len(levels) + bool(counts.weight[-1]) - _n_kept(encoding)
+        n_pooled = len(levels) + bool(counts.weight[-1]) - encoding.n_kept
         if n_pooled:
             why += f", {n_pooled:,} of them pooled"
         done = f"indicators, {_features(encoding.width)}"
@@ -988,12 +988,6 @@ class Learner:
         if share > NEARLY_ALL:
             return f"{share:.0%} of the values are different: an id or a name"
         return ""
-
-
-def _n_kept(encoding: LevelEncoding) -> int:
-    """Return how many levels have features of their own."""
-    width = encoding.width if encoding.width > 1 else 2
-    return width - any(suffix == "=(rare)" for suffix in encoding.suffixes)
 
 
 def _with_nans(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from lssvm._core.errors import NumericalWarning
 from lssvm.backends.host import Host
 from lssvm.data import ArraySource
 from lssvm.fitting.record import Member
+from lssvm.fitting.stacking import StackRule, cross_stack, mean_loss
 from lssvm.fitting.table_record import AllRows
 from lssvm.fitting.table_work import N_FOLDS, Candidate, Fitted, Plan, Work
 from lssvm.kernels import Kernel
@@ -42,7 +43,8 @@ _ONE_PASS_WIDTHS = (0.125, 0.25, 0.5, 1.0)  # factors of gamma: prototypes want 
 _WIDTHS = (0.5, 0.25, 1.0)
 _TRIAL = 500  # prototypes of the trial
 _TRIAL_ROWS = 8000
-_NEAR = 1.1  # times the error of small leaves: prototypes that are worse do not help
+_NEAR = 1.1  # times the error of small leaves: prototypes that are worse do not help large ones
+_HOPE = 4.0  # times the gain of the first width that another one may have
 _TRIES = 8  # values of C
 _LEFT = 1e-3  # of the weight, below which what is left is no difference of sums
 _MATRICES = 24.0  # of m^2 numbers that fit into the budget
@@ -53,7 +55,7 @@ _BUDGET = 2**28  # bytes of kernel values while outputs are computed
 
 
 def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]:
-    """Return prototypes of all rows under the best metric, where a trial of some is good enough."""
+    """Return prototypes of all rows under the best metric, where the gain of some is worth it."""
     leaves = len(local_of(fitted[0]).leaves) if fitted else 1
     if leaves < 2 or plan.candidates[0].stage != "metric" or work.clock.over(0.7):
         return []
@@ -64,14 +66,14 @@ def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]
     candidate = best[0]
     work.report("prototypes", str(candidate.configuration), 0, 1)
     begin = work.clock.now()
-    gamma = width_of_prototypes(work, plan, candidate, size)
     cost = work.problem.n * size**2 / work.unit(work.problem.n)
+    gain, gamma = width_of_prototypes(work, plan, candidate, size, cost)
     text = f"{size:,} prototypes of all rows"
     if gamma is None:
-        work.step("prototypes", text, np.nan, cost, None)
+        work.step("prototypes", text, gain, cost, None)
         return []
     new, model, outputs = fit_global(work, candidate, local_of(best), size, gamma)
-    work.step("prototypes", text, np.nan, cost, begin)
+    work.step("prototypes", text, gain, cost, begin)
     return [(replace(new, seconds=work.clock.now() - begin), model, outputs)]
 
 
@@ -112,16 +114,21 @@ def _most(work: Work) -> float:
     return float(settings.largest * np.sqrt(settings.engine.n_workers * 4.0 / _MATRICES))
 
 
-def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int) -> float | None:
-    """Return the gamma for prototypes, or None where they would not help.
+def width_of_prototypes(
+    work: Work, plan: Plan, candidate: Candidate, size: int, cost: float
+) -> tuple[float, float | None]:
+    """Return the gain of prototypes, and their gamma, or None where they are not worth the cost.
 
-    Some prototypes are fitted to rows that the metric was learned from and compared on the rows on
-    which its rounds were. Unless their number is given, they have to be about as good as the small
-    leaves of the metric.
+    Some prototypes are fitted to rows that the metric was learned from. The gain is that of a stack
+    of their outputs with those of the small leaves of the metric, over the leaves alone, on the
+    rows on which rounds were compared. Prototypes with a much larger error than the leaves gain
+    nothing where leaves are larger. Those of a given number are taken whatever they gain.
     """
     problem, learned, scored = work.problem, plan.learned, candidate.rows
     assert learned is not None
     assert scored is not None
+    leaves = candidate.outputs
+    assert leaves is not None
     learned = learned[:: -(-len(learned) // _TRIAL_ROWS)]
     kind, metric = candidate.configuration, candidate.metric
     rows = problem.rows(kind.scaling, metric, np.concatenate([learned, scored]))
@@ -130,16 +137,30 @@ def width_of_prototypes(work: Work, plan: Plan, candidate: Candidate, size: int)
     chosen = random.choice(len(learned), min(_TRIAL, size, len(learned)), replace=False)
     Z = np.unique(rows.X[chosen], axis=0)
     wanted = work.settings.n_prototypes is not None
-    tried: list[tuple[float, float]] = []
+    Y, weight, folds = problem.Y[scored], problem.weight[scored], work.folds[scored]
+
+    def loss_with(outputs: FloatArray) -> float:
+        stacked = cross_stack([leaves, outputs], Y, weight, folds, StackRule(work.loss))
+        return mean_loss(stacked, Y, weight, work.loss)
+
+    before = loss_with(leaves)
+    tried: list[tuple[float, float, float]] = []
     for factor in _WIDTHS:
         gamma = factor * candidate.setting.gamma
         kernel = kind.make_kernel(gamma)
         sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
-        tried.append((_best_C(sums, np.asarray(kernel(Z, Z)))[1], gamma))
-        if not wanted and tried[0][0] > 1.5 * _NEAR * candidate.error:
-            return None
-    error, gamma = min(tried)
-    return gamma if wanted or error < _NEAR * candidate.error else None
+        gram = np.asarray(kernel(Z, Z))
+        C, error = _best_C(sums, gram)
+        coef, intercept = solve_on_prototypes(sums[1], gram, C)
+        outputs = np.asarray(kernel(rows.X[cells[0]], Z)) @ coef + intercept
+        gain = 1.0 - loss_with(outputs) / before if before else 0.0
+        tried.append((gain, error, gamma))
+        hopeless = error > 1.5 * _NEAR * candidate.error or not work.worth(_HOPE * gain, cost)
+        if not wanted and factor == _WIDTHS[0] and hopeless:
+            break
+    gain, error, gamma = max(tried)
+    taken = wanted or (error < _NEAR * candidate.error and work.worth(gain, cost))
+    return gain, gamma if taken else None
 
 
 def fit_global(
