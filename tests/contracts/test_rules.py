@@ -85,12 +85,12 @@ def test_folds_of_two_rows_are_pooled_for_a_scorer(tuner, name, scoring):
     check_scores(model, lambda gamma: pooled_score(model, data, gamma, splits, scoring))
 
 
-@pytest.mark.parametrize("tuner", list(engines(ON_ARRAYS)))
+@pytest.mark.parametrize("tuner", list(engines(TUNERS)))
 @pytest.mark.parametrize("scoring", ["average_precision", "roc_auc"])
 def test_folds_that_lack_a_class_are_pooled_for_a_scorer(tuner, scoring):
     data = few("two", 60)
-    y = np.where(np.arange(60) % 20 == 3, 1, -1)  # three of them, in three of ten folds
-    data, splits = replace(data, y=y), split_evenly(60, 6)
+    y = np.where(np.arange(60) % 20 == 3, 1, -1)  # three rows, ten folds
+    data, splits = replace(data, y=y), splits_of(tuner, 60, 10)
     with warnings.catch_warnings(action="error", category=UserWarning):
         model = tuned(tuner, data, splits, scoring=scoring)
     check_scores(model, lambda gamma: pooled_score(model, data, gamma, splits, scoring))

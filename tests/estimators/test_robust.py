@@ -92,6 +92,12 @@ def test_a_weight_is_a_number_of_rows():
     )
 
 
+def test_weights_of_huber():
+    # 1 up to 1.345 scales, then in inverse proportion
+    given = robust_weights(np.array([0.0, -2.69, 5.38, -26.9]), "huber", 2.0)
+    np.testing.assert_allclose(given, [1.0, 1.0, 0.5, 0.1])
+
+
 def test_weights_of_the_weighted_model():
     # [Suykens2002w]: 1 up to 2.5 scales, (3 - e) / 0.5 up to 3, then 1e-4
     wanted = [1.0, 1.0, 0.4, 1e-4, 1e-4]

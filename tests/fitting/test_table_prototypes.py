@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError, NotPositiveDefiniteError
 from lssvm.backends.host import Host
 from lssvm.cli.predicting import far_row_detector
-from lssvm.fitting import Configuration, Member, Problem, TableSettings
+from lssvm.fitting import Configuration, Member, Problem, TableSettings, table_prototypes
 from lssvm.fitting.table_prototypes import (
     fit_global,
+    fit_prototypes,
     moments_of,
     number_of_prototypes,
     prototypes_of,
@@ -465,3 +467,29 @@ def test_prototypes_have_to_be_about_as_good_as_leaves_and_worth_their_cost(
     assert (gain > 0.005) == (noise > 0)
     work = replace(work, settings=TableSettings(n_prototypes=50))  # who asks for some gets them
     assert width_of_prototypes(work, plan, leaves, 50, cost)[1] is not None
+
+
+@pytest.mark.parametrize("factor", [0.125, 0.25, 0.5, 1.0])
+def test_widths_from_an_eighth_of_that_of_the_leaves_to_it_are_tried(
+    factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    problem = Problem({"standardised": X}, np.sin(X[:, :1]), np.ones(200))
+    work = Work(problem, TableSettings(), Clock(), None, np.arange(200) % 5, lambda event: None)
+    candidate = Candidate(Configuration("standardised", "rbf"), Setting(10.0, 0.8), 0.1, 0.0)
+    monkeypatch.setattr(
+        table_prototypes,
+        "held_out_error",
+        lambda kernel, *given: abs(np.log(kernel.gamma / (0.8 * factor))),
+    )
+    block = SimpleNamespace(inputs=problem.inputs, Y=problem.Y, weight=problem.weight, start=0)
+    all_rows = SimpleNamespace(blocks=lambda scalings: [block], sample=np.arange(200))
+    chosen, model, _ = fit_prototypes(work, all_rows, candidate, 20)
+    assert chosen.setting.gamma == model.kernel.gamma == pytest.approx(0.8 * factor)
+
+
+def test_the_seconds_of_prototypes_are_those_of_their_step(regressor: LSSVMRegressor) -> None:
+    tuning = regressor.record_.tuning
+    (trial,) = [one for one in tuning.trials if one.stage == "prototypes"]
+    (step,) = [one for one in tuning.steps if one.stage == "prototypes"]
+    assert trial.seconds == pytest.approx(step.seconds, abs=0.05)

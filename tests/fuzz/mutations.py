@@ -233,7 +233,7 @@ MUTATIONS = (
         "data/test_repeats.py",
     ),
     change("fit_greedy", "A, B = C(float(D))", "A, B = C(2.0 * float(D))", "data/test_repeats.py"),
-    change("deal", "len(A) < 2 * B", "len(A) < 2", "estimators/test_table.py"),
+    change("series_curve", "len(A) < 2 * B", "len(A) < 2", "report/test_sections.py"),
     change("_nonnegative", "A = A + B / C", "A = A - B / C", "fitting/test_stacking.py"),
     change(
         "SeriesFit.score", "return 1.0 - A / B", "return 1.0 + A / B", "estimators/test_narx.py"
@@ -252,7 +252,7 @@ MUTATIONS = (
         "add_prototypes",
         "replace(A, seconds=B() - C)",
         "replace(A, seconds=B() + C)",
-        "estimators/test_table.py",
+        "fitting/test_table_prototypes.py",
     ),
     # stacks, warps, slopes at ties, drafts and gains
     change(

@@ -26,6 +26,7 @@ from lssvm.report.forecast import (
     mean_with_interval,
     read_series,
     same_model,
+    series_curve,
 )
 from lssvm.report.measures import ClassPredictions
 from lssvm.report.performance import thresholds
@@ -275,6 +276,13 @@ def test_runs_begin_at_true_values_and_go_on_by_themselves(narx):
     by_hand = narx.forecast(24, history=y[: 200 + origin])
     np.testing.assert_allclose(runs.forecast[2], by_hand)
     np.testing.assert_array_equal(runs.truth[2], y[200 + origin : 224 + origin])
+
+
+@pytest.mark.parametrize(("n", "shown"), [(63, False), (64, True)])
+def test_a_series_of_twice_the_shortest_part_has_a_learning_curve(narx, n, shown):
+    y = wave()  # the shortest part: 12 lags and 20 rows
+    curve = series_curve(narx, read_series(y[200 - n : 200]), read_series(y[200:]), 24)
+    assert (curve is not None) == shown
 
 
 def test_simple_rules_are_what_they_say(narx):

@@ -93,6 +93,15 @@ def test_the_better_map_of_few_values_is_found_by_observations():
     np.testing.assert_array_equal(again, step)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_order_of_rows_does_not_choose_the_map(seed):
+    scores, positive, _ = noisy(seed, 1200)
+    orders = [np.random.default_rng(k).permutation(1200) for k in range(6)]
+    orders.append(np.lexsort((positive, scores)))
+    maps = [fit_calibrator(scores[order], positive[order]) for order in orders]
+    assert len({type(one) for one in maps}) == 1
+
+
 def test_scores_that_differ_are_joined_in_the_middle_of_steps():
     scores = np.linspace(-1.0, 1.0, 2001)
     map = fit_calibrator(scores, scores > 0.0, method="isotonic")
