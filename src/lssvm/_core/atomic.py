@@ -80,9 +80,8 @@ def _remove_leftover(path: str) -> bool:
             return False
         handle = -1 if fcntl is None else os.open(path, _FLAGS)  # there open files cannot go
         try:
-            abandoned = _lock(handle, wait=False)
-            if abandoned is None:
-                abandoned = time.time() - about.st_mtime > _DAY
+            locked, age = _lock(handle, wait=False), time.time() - about.st_mtime
+            abandoned = age > _DAY if locked is None else locked
             if abandoned:
                 os.unlink(path)  # with the lock: its writer has none yet, and will notice
             return abandoned
