@@ -38,7 +38,8 @@ help:
 	@echo "              the studies of the papers; ARGS='--sets bld,hea' makes a short run of it"
 	@echo "make release-check"
 	@echo "              build sdist and wheel, check them, install them fresh with the oldest and the newest"
-	@echo "              dependencies and with each extra, and run the README's example"
+	@echo "              dependencies (on the newest Python that is here) and with each extra, and run the"
+	@echo "              README's example"
 	@echo "make setup    only build the environment"
 	@echo "make clean    remove the environment and everything the commands wrote"
 	@echo
@@ -154,10 +155,12 @@ release-check: $(STAMPS)/group-release
 	@mkdir -p .release
 	$(RUN) tests/release/readme_example.py README.md .release/example.py
 	$(RUN) .ci/oldest.py > .release/oldest.txt
+	touch .release/newest.txt
+	$(PYTHON) -m venv .release/oldest
+	"$$($(RUN) .ci/newest.py)" -m venv .release/newest
 	for kind in oldest newest; do \
-		$(PYTHON) -m venv .release/$$kind || exit 1; \
-		touch .release/newest.txt; \
 		.release/$$kind/bin/python -m pip install --quiet --constraint .release/$$kind.txt dist/*.whl || exit 1; \
+		.release/$$kind/bin/python --version; \
 		(cd .release && $$kind/bin/python -W error::ImportWarning example.py) || exit 1; \
 	done
 	$(PYTHON) -m venv .release/source

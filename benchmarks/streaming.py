@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 import lssvm.estimators.opening as scan_opening
 from lssvm import FixedSizeLSSVC, scan
 from lssvm._core.blocks import n_threads
+from lssvm._core.random import seed_of
 from lssvm.backends.rows import ScanRows
 from lssvm.data import ArraySource
 from lssvm.data.folds import Folds
@@ -150,7 +151,7 @@ def tuning_case(n: int, prototypes: int, threads: int) -> dict[str, Any]:
         if name == "stream":
             model.fit(scan(X[:n], target=y[:n], prepare=False))
         else:
-            model.set_params(cv=PositionFolds(10, model_seed(model))).fit(*train)
+            model.set_params(cv=PositionFolds(10, seed_of(model.random_state))).fit(*train)
         found[name] = {
             "seconds": time.perf_counter() - start,
             "C": model.C_,
@@ -177,7 +178,7 @@ def sets_case(folder: Path, prototypes: int, threads: int) -> list[dict[str, Any
         middle = time.perf_counter()
         ready = model.preparation_
         full = FixedSizeLSSVC(selection=model.prototypes_, n_jobs=threads, random_state=0)
-        full.set_params(cv=PositionFolds(10, model_seed(full)))
+        full.set_params(cv=PositionFolds(10, seed_of(full.random_state)))
         full.fit(ready.transform(train), train["target"])
         end = time.perf_counter()
         answers = {
@@ -194,12 +195,6 @@ def sets_case(folder: Path, prototypes: int, threads: int) -> list[dict[str, Any
             }
         found.append(row)
     return found
-
-
-def model_seed(model: Any) -> int:
-    from lssvm.estimators._validation import seed_of
-
-    return seed_of(model.random_state)
 
 
 def write_page(results: dict[str, Any], path: Path) -> None:

@@ -153,7 +153,8 @@ def _report(asked: argparse.Namespace) -> None:
 def _read(asked: argparse.Namespace) -> None:
     from benchmarks.evidence import records, report
 
-    print(report.everything(records.read(asked.records), {}))
+    source = f"by python -m benchmarks.evidence read from `{asked.records.name}`"
+    print(report.everything(records.read(asked.records), {}, source))
 
 
 def _list(asked: argparse.Namespace) -> None:

@@ -281,14 +281,18 @@ def page(records: Records, pictures: dict[str, str]) -> str:
 # --- the long one ------------------------------------------------------------------------------
 
 
-def everything(records: Records, pictures: dict[str, str]) -> str:
+SOURCE = f"{BY} from [`results/evidence.jsonl`](results/evidence.jsonl)"
+"""What has written EVIDENCE.md."""
+
+
+def everything(records: Records, pictures: dict[str, str], source: str = SOURCE) -> str:
     """Return EVIDENCE.md: every question, or the command that would answer it."""
     lines = [
         "# The evidence",
         "",
-        f"Written {BY} from [`results/evidence.jsonl`](results/evidence.jsonl), one record per "
-        "set, method and seed; nothing here is typed. Sets, methods, measures and questions are in "
-        "[`evidence/`](evidence/). Errors are per cent of wrong classes, or 100 (1 - R2); "
+        f"Written {source}, one record per set, method and seed; nothing here is typed. Sets, "
+        "methods, measures and questions are in [`evidence/`](evidence/). Errors are per cent of "
+        "wrong classes, or 100 (1 - R2); "
         "measures are 1 - AUC for two classes, log loss for more, root mean squared errors for "
         "numbers.",
         "",

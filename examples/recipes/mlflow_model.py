@@ -12,17 +12,18 @@ from lssvm import LSSVMClassifier
 from lssvm.datasets import load_heart
 
 heart = load_heart()
-model = LSSVMClassifier("fast", random_state=0).fit(heart.data, heart.target)
-with tempfile.TemporaryDirectory() as folder:
-    file, saved = (str(Path(folder) / name) for name in ("heart.lssvm", "served"))
+with mlflow.start_run(), tempfile.TemporaryDirectory() as folder:
+    model = LSSVMClassifier("fast", random_state=0).fit(heart.data, heart.target)
+    mlflow.log_params({"preset": model.preset})
+    mlflow.log_metric("accuracy", model.best_score_)
+    file = str(Path(folder) / "heart.lssvm")
     lssvm.save(model, file)
-    # mlflow.pyfunc.log_model takes the same arguments inside a run.
-    mlflow.pyfunc.save_model(
-        saved,
+    logged = mlflow.pyfunc.log_model(
+        name="heart",
         python_model=str(Path(__file__).with_name("mlflow_served.py")),
         artifacts={"model": file},
         pip_requirements=["lssvm"],
     )
-    found = mlflow.pyfunc.load_model(saved).predict(heart.data)
-np.testing.assert_allclose(found, model.predict_proba(heart.data))
-print("the served model gives the same probabilities")
+probabilities = mlflow.pyfunc.load_model(logged.model_uri).predict(heart.data)
+np.testing.assert_allclose(probabilities, model.predict_proba(heart.data))
+print("the logged model gives the same probabilities")

@@ -247,8 +247,36 @@ def test_files_of_other_names_kinds_and_users_are_left_alone(tmp_path):
     assert remove_leftovers(str(tmp_path / "nowhere")) == []
 
 
-def test_without_locks_only_old_files_are_leftovers(tmp_path, monkeypatch):
+@pytest.fixture
+def windows(monkeypatch):
+    """No locks of files, and no file that is open can be removed or renamed."""
+    opened, close, unlink, replace = {}, os.close, os.unlink, os.replace
+
+    def open_(path, *options, _open=os.open, **others):
+        handle = _open(path, *options, **others)
+        opened[handle] = os.path.realpath(path)
+        return handle
+
+    def close_(handle):
+        opened.pop(handle, None)
+        close(handle)
+
+    def refuse(change):
+        def changed(path, *others):
+            if os.path.realpath(path) in opened.values():
+                raise PermissionError(13, "used by another process")
+            return change(path, *others)
+
+        return changed
+
     monkeypatch.setattr(atomic, "fcntl", None)
+    monkeypatch.setattr(os, "open", open_)
+    monkeypatch.setattr(os, "close", close_)
+    monkeypatch.setattr(os, "unlink", refuse(unlink))
+    monkeypatch.setattr(os, "replace", refuse(replace))
+
+
+def test_without_locks_only_old_files_are_leftovers(tmp_path, windows):
     name = f".lssvm-{TOKEN}.partial"
     (tmp_path / name).write_text("perhaps in use")
     write(tmp_path / "a", "new")

@@ -77,6 +77,18 @@ def test_folders_of_killed_processes_are_removed(scratch):
     assert other.exists() and alive.exists()
 
 
+def test_no_signal_is_sent_where_it_would_be_ctrl_c(scratch, monkeypatch):
+    def kill(process, number):
+        raise AssertionError("a signal was sent")
+
+    folder = scratch / "lssvm-leaves-123-abc"
+    folder.mkdir()
+    monkeypatch.setattr(os, "kill", kill)
+    monkeypatch.setattr(sys, "platform", "win32")
+    remove_leftovers()
+    assert folder.exists()
+
+
 def test_no_room_is_said_before_the_work(scratch, monkeypatch):
     usage = namedtuple("usage", "total used free")(100, 50, 50)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)

@@ -67,7 +67,7 @@ def test_position_and_circle():
 
 def test_missing_dates_are_filled_and_marked():
     when = moments("2020-01-01T00:00", 3_000_000, "m")
-    when[3] = np.datetime64("NaT")
+    when[3] = np.datetime64("NaT", "D")
     preparation = TablePreparation().fit({"when": when})
     assert preparation.get_feature_names_out()[1] == "when=(missing)"
     Z = preparation.transform({"when": when})

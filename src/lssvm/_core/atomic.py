@@ -74,22 +74,20 @@ def remove_leftovers(folder: str) -> list[str]:
 
 
 def _remove_leftover(path: str) -> bool:
-    if path in _being_written:
-        return False
     with suppress(OSError):
         about = os.lstat(path)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid != _user():
+        if path in _being_written or not stat.S_ISREG(about.st_mode) or about.st_uid != _user():
             return False
-        handle = os.open(path, _FLAGS)
+        handle = -1 if fcntl is None else os.open(path, _FLAGS)  # there open files cannot go
         try:
-            abandoned = _lock(handle, wait=False)
-            if abandoned is None:
-                abandoned = time.time() - about.st_mtime > _DAY
+            locked, age = _lock(handle, wait=False), time.time() - about.st_mtime
+            abandoned = age > _DAY if locked is None else locked
             if abandoned:
                 os.unlink(path)  # with the lock: its writer has none yet, and will notice
             return abandoned
         finally:
-            os.close(handle)
+            if handle >= 0:
+                os.close(handle)
     return False
 
 

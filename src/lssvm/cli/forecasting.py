@@ -128,7 +128,7 @@ def read_series(table: Any, column: str, dates: str | None = None) -> tuple[Any,
     table.need([dates], ", the times")
     times = read_times(_read_dates(table, dates), column)
     order = np.argsort(times, kind="stable")
-    same = np.flatnonzero(np.diff(times[order]) == np.timedelta64(0))
+    same = np.flatnonzero(np.diff(times[order]) == np.timedelta64(0, "us"))
     if len(same):
         first, second = (block.place(int(order[same[0] + k])) for k in (0, 1))
         raise InvalidInputError(

@@ -305,7 +305,7 @@ def phase(moments: NDArray[np.datetime64], cycle: str) -> FloatArray:
     if cycle == "year":
         first = moments.astype("datetime64[Y]")
         begin = first.astype("datetime64[D]")
-        length = (first + 1).astype("datetime64[D]") - begin
+        length = (first + np.timedelta64(1, "Y")).astype("datetime64[D]") - begin
         return np.asarray((day - begin) / length, dtype=np.float64)
     if cycle == "week":
         numbers = np.asarray((day - np.datetime64("1970-01-05", "D")) / np.timedelta64(1, "D"))

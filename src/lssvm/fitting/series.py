@@ -121,9 +121,8 @@ class Calendar:
         clock = last - date
         if self.weekdays:
             return np.asarray(np.busday_offset(date, ahead).astype("datetime64[us]") + clock)
-        first = last.astype("datetime64[M]") + ahead * self.months
-        longest = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(int)
-        days = np.minimum(self.day, longest) - 1
+        first = last.astype("datetime64[M]") + (ahead * self.months).astype("timedelta64[M]")
+        days = (np.minimum(self.day, _length(first)) - 1).astype("timedelta64[D]")
         return np.asarray((first.astype("datetime64[D]") + days).astype("datetime64[us]") + clock)
 
     @property
@@ -155,7 +154,7 @@ def read_times(times: Any, what: str) -> Times:
 
 def check_order(when: Times, what: str) -> None:
     """Raise where times do not ascend."""
-    late = np.flatnonzero(np.diff(when) <= np.timedelta64(0))
+    late = np.flatnonzero(np.diff(when) <= np.timedelta64(0, "us"))
     if len(late):
         i = int(late[0]) + 1
         this, before = when[i].astype("datetime64[s]"), when[i - 1].astype("datetime64[s]")
@@ -176,10 +175,15 @@ def _days(when: Times) -> Any:
     return (when.astype("datetime64[D]") - when.astype("datetime64[M]")).astype(int) + 1
 
 
+def _length(month: Times) -> Any:
+    """Return the days of months."""
+    after = (month + np.timedelta64(1, "M")).astype("datetime64[D]")
+    return (after - month.astype("datetime64[D]")).astype(int)
+
+
 def _monthly(when: Times, last: int) -> Calendar | None:
     months = np.diff(when.astype("datetime64[M]").astype(int))
-    first = when.astype("datetime64[M]")
-    longest = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(int)
+    longest = _length(when.astype("datetime64[M]"))
     days, clock = _days(when), when - when.astype("datetime64[D]")
     if months[0] < 1 or np.any(months != months[0]) or np.any(clock != clock[0]):
         return None

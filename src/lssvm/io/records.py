@@ -112,8 +112,8 @@ def has_type(value: Any, wanted: Any) -> bool:
         return any(has_type(value, part) for part in parts)
     if origin is Literal:
         return type(value) is str and value in parts
-    if origin is np.ndarray:
-        (numbers,) = get_args(parts[1])
+    if origin in (np.ndarray, NDArray):  # the alias itself from NumPy 2.5 on
+        (numbers,) = get_args(parts[1]) if origin is np.ndarray else parts
         numbers = get_origin(numbers) or numbers
         plain = type(value) is np.ndarray
         return plain and (numbers is Any or bool(np.issubdtype(value.dtype, numbers)))

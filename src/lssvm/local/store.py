@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -221,17 +223,16 @@ def remove_leftovers() -> None:
         number = folder.name.removeprefix(_PREFIX).split("-")[0]
         if not number.isdigit() or folder.is_symlink() or not folder.is_dir():
             continue
-        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
-            continue
-        if not _alive(int(number)):
+        ours = not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+        if ours and not _alive(int(number)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:
     try:
-        os.kill(process, 0)
+        with suppress(PermissionError, OverflowError):  # another user's, or no such number
+            if sys.platform != "win32":  # where signal 0 is Ctrl-C
+                os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # another user's, or no such number
-        return True
     return True
