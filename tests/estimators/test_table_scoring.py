@@ -10,7 +10,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
 from lssvm.fitting import Problem
-from lssvm.fitting.table_scoring import ClassScorer, NumberScorer, held_out_r2
+from lssvm.fitting.table_scoring import ClassScorer, HeldOut, NumberScorer, held_out_r2
 from lssvm.tasks import Classes, Numbers
 
 
@@ -181,6 +181,15 @@ def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
             assert np.isnan(scorer.score(outputs[alike], alike))
             assert scorer.loss(outputs[alike], alike) == np.inf
     assert np.isfinite(scorer.loss(outputs, rows))
+
+
+def test_a_score_that_rounding_makes_imaginary_has_no_value_and_no_warning():
+    def rooted(model, X, y):  # as Matthews' correlation for weights of many decades
+        return np.sqrt(np.float64(-1e-20))
+
+    known = HeldOut({"predict": lambda: np.zeros(2)})
+    with warnings.catch_warnings(action="error"):
+        assert np.isnan(known.score_by(rooted, np.zeros(2), np.ones(2)))
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"rare": 30.0}])

@@ -681,7 +681,7 @@ def check_equal_rows(case: Case, model: Any) -> None:
     case.steps.append("equal rows")
     found = before_votes(model, twice, answers(case, model, twice))
     n, scale = len(X), float(np.max(np.abs(found), initial=0.0))
-    eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
+    eps = float(np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps)
     if found.dtype.kind == "f" and not np.allclose(
         found[:n], found[n:][::-1], rtol=0, atol=1e4 * eps * coefficient_scale(model, scale)
     ):

@@ -247,8 +247,7 @@ class _Ipc:
             self.schema, self.parts = reader.schema, reader.num_record_batches
 
     def count(self) -> int:
-        names = self.schema.names[:1]
-        return sum(batch.num_rows for batch in self.batches(names, 65_536))
+        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1], 65_536))
 
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         import pyarrow as pa

@@ -308,7 +308,7 @@ class LSSVMClassifier(KernelClassifier):
         Notes
         -----
         A fixed-size model with the inputs, the kernel and the metric of one configuration, fitted
-        to the out-of-sample log-odds of the leaves of this model (below 5,000 rows: to the targets),
+        to the out-of-sample log-odds of the leaves of this model (below 5,000 rows: to targets),
         its prototypes reduced by SPFS ([Mall2014]_); see
         `lssvm.fitting.compression.compress_table`.
         """

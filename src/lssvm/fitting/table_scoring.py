@@ -476,7 +476,8 @@ class HeldOut(BaseEstimator):
         """Return the score of the known predictions for targets y (n,), weights (n,)."""
         # Functions of people's own need not know weights where there are none.
         weights = {"sample_weight": weight} if np.ptp(weight) > 0 else {}
-        return float(scorer(self, np.zeros((len(y), 1)), y, **weights))
+        with np.errstate(invalid="ignore"):  # what has no value is NaN
+            return float(scorer(self, np.zeros((len(y), 1)), y, **weights))
 
     def predict(self, X: Any) -> Any:
         """Return the held-out predictions."""
