@@ -51,6 +51,13 @@ def test_the_container_copies_what_its_build_reads():
         assert set(extra.split(",")) <= set(ABOUT["optional-dependencies"])
 
 
+def test_the_version_is_that_of_the_changelog_and_of_the_citation():
+    released = re.search(r"^## (.*) \((.*)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    cited = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert released[1] == lssvm.__version__
+    assert f"\nversion: {released[1]}\ndate-released: {released[2]}\n" in cited
+
+
 def test_every_extra_is_tried_by_the_release_check():
     from tests.release.extras import EXTRAS
 
