@@ -640,9 +640,8 @@ def learn(
     learner = Learner(settings, counts, inside.n_rows, y is not None, inner)
     columns = [learner.column(column) for column in inside.columns]
     many = [j for j, column in enumerate(columns) if column.done == ""]
-    numbers = [j for j, column in enumerate(columns) if isinstance(column.encoding, NumberEncoding)]
-    if y is None or not settings.encode_values or inside.n_rows < FEWEST_ROWS:
-        numbers = []
+    may = y is not None and settings.encode_values and inside.n_rows >= FEWEST_ROWS
+    numbers = [j for j, c in enumerate(columns) if may and isinstance(c.encoding, NumberEncoding)]
     encoded: dict[int, FloatArray] = {}
     if many or numbers:
         targets = read_targets(y, n, settings.target, w > 0)

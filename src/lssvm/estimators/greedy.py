@@ -418,4 +418,5 @@ class GreedyLSSVR(MultiOutputMixin, RegressorMixin, KernelEstimator):
         -------
         array of shape (n,) or (n, n_outputs)
         """
-        return np.asarray(self.record_.task.predict(self._inputs(X).outputs(self.record_)))
+        raw = self._inputs(X).outputs(self.record_)  # first: it checks that the model is fitted
+        return np.asarray(self.record_.task.predict(raw))
