@@ -1,11 +1,12 @@
-"""Files of older formats give the outputs that the version that wrote them gave.
+"""Files of every format give the outputs that the version that wrote them gave.
 
-``version_0_2`` has files of format 2, ``format_3`` files of format 3, one or more of every family
-of estimators and mode. ``expected.json`` names for every file the new rows and what the model
-returned for them. Intervals of the one model of version 0.2 with weights that keeps its rows are
-not among them: they are calibrated when first asked for, by today's rule for the scale of weights.
-Nor are intervals of forecasts, which count stretches of errors that do not overlap today, and
-probabilities and prediction sets of dual models with one score per class (`CALIBRATED_TODAY`).
+``version_0_2`` has files of format 2, ``format_3`` and ``format_4`` of formats 3 and 4 (those of
+today's format are written by `stored`), one or more of every family of estimators and mode.
+``expected.json`` names for every file the new rows and what the model returned for them. Intervals
+of the one model of version 0.2 with weights that keeps its rows are not among them: they are
+calibrated when first asked for, by today's rule for the scale of weights. Nor are intervals of
+forecasts, which count stretches of errors that do not overlap today, and probabilities and
+prediction sets of dual models with one score per class (`CALIBRATED_TODAY`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lssvm.io import older, read_header
 pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories")
 
 HERE = Path(__file__).parent
-FORMATS = {"version_0_2": 2, "format_3": 3}
+FORMATS = {"version_0_2": 2, "format_3": 3, "format_4": 4}
 # Their files hold out-of-fold scores of several classes, from which probabilities are computed when
 # first asked for, by today's rule: how sharp they may be is learned from maps of other rows.
 CALIBRATED_TODAY = ("version_0_2/dual_code.lssvm", "format_3/dual_separate.lssvm")
