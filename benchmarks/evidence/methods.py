@@ -140,7 +140,7 @@ ABLATIONS = (
     "table-without-metric table-without-quantiles table-without-standardised "
     "table-without-gaussian table-without-exponential table-without-laplacian "
     "table-without-prototypes table-without-stacking table-without-ties table-without-rounds "
-    "table-without-warps table-without-log-loss "
+    "table-without-warps table-without-values table-without-log-loss table-without-logistic"
 ).split()
 """The model for tables with one ingredient taken away."""
 

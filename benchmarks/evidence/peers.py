@@ -180,9 +180,11 @@ def _catboost_native(ask: Ask) -> Any:
 
 def _pytabkit(ask: Ask, *, name: str) -> Any:
     import pytabkit
+    import torch
 
     kind = getattr(pytabkit, f"{name}_{'Regressor' if ask.numbers else 'Classifier'}")
-    model = kind(device="cpu", random_state=ask.seed, n_threads=ask.threads, verbosity=0)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = kind(device=device, random_state=ask.seed, n_threads=ask.threads, verbosity=0)
     return _framed(ask, model, filled=True)
 
 
@@ -602,10 +604,11 @@ METHODS = [
     Method("xrfm", "xRFM", "kernel", "standardised", XRFM,
            "those of its README; a fifth of the training rows validates", ("torch", "xrfm")),
     Method("realmlp", "RealMLP-TD", "other", "frame", partial(_pytabkit, name="RealMLP_TD"),
-           "RealMLP_TD of pytabkit; a fifth of the training rows validates",
-           ("torch", "pytabkit")),
+           "RealMLP_TD of pytabkit, on a GPU if there is one; a fifth of the training rows "
+           "validates", ("torch", "pytabkit")),
     Method("tabm", "TabM-D", "other", "frame", partial(_pytabkit, name="TabM_D"),
-           "TabM_D of pytabkit; a fifth of the training rows validates", ("torch", "pytabkit")),
+           "TabM_D of pytabkit, on a GPU if there is one; a fifth of the training rows validates",
+           ("torch", "pytabkit")),
     Method("skrub-histgb", "skrub, HistGradientBoosting", "boosting", "frame",
            partial(_skrub, linear=False), "tabular_pipeline", ("skrub",)),
     Method("skrub-linear", "skrub, linear", "other", "frame", partial(_skrub, linear=True),

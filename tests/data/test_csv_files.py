@@ -29,7 +29,7 @@ def test_another_delimiter(write):
     for options in (None, CsvOptions(delimiter=";", decimal=",")):
         data = scan(path, csv=options)
         assert whole(data).numbers[:, 0].tolist() == [1.5, 2.0]
-        assert data.told == "fields separated by semicolons, decimal commas"
+        assert data.detected == "fields separated by semicolons, decimal commas"
 
 
 def test_texts_that_mean_missing(write):

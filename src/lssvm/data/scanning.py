@@ -386,11 +386,11 @@ class Scan:
 
     def __repr__(self) -> str:
         target = "with" if self.has_target else "without"
-        told = f"; {self.told}" if self.told else ""
-        return f"<Scan of {len(self.schema.names)} columns, {target} a target{told}>"
+        detected = f"; {self.detected}" if self.detected else ""
+        return f"<Scan of {len(self.schema.names)} columns, {target} a target{detected}>"
 
     @property
-    def told(self) -> str:
+    def detected(self) -> str:
         """How files are read, where that is not as one would expect: encoding, delimiter, ..."""
         return str(getattr(self.reader, "description", ""))
 
@@ -784,7 +784,7 @@ def scan(
         use instead of Dask's own choice.
     csv : CsvOptions, optional
         How CSV files are read: encoding, delimiter, decimal sign, texts that mean "missing", types
-        of columns. What is not given is detected; the attribute ``told`` of the result describes
+        of columns. What is not given is detected; the attribute ``detected`` of the result describes
         it.
 
     Returns
