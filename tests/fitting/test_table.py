@@ -31,6 +31,7 @@ from lssvm.fitting.table import (
     without_rows,
     worth_fitting,
 )
+from lssvm.fitting.table_record import row_numbers
 from lssvm.fitting.table_scoring import ClassScorer, known_outputs
 from lssvm.fitting.table_work import Candidate, Clock, Plan, Work, clearly_best
 from lssvm.kernels import Metric
@@ -703,3 +704,11 @@ def test_merged_rows_are_weights():
     np.testing.assert_array_equal(merged.Y, other.Y)
     few = Problem(both(np.zeros((10, 1))), np.arange(10.0)[:, None] % 2, np.ones(10)).merged()
     assert few.n == 10  # repeats with different targets are observations
+
+
+def test_rounding_does_not_change_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), rng.integers(0, 4, 60) / 3.0])
+    dusty = X + 1e-15 * rng.random((2, 60, 2))
+    np.testing.assert_array_equal(row_numbers(dusty[0]), row_numbers(X))
+    np.testing.assert_array_equal(row_numbers(dusty[1]), row_numbers(X))

@@ -152,3 +152,14 @@ def test_a_small_model_holds_groups_out_together():
     model = LSSVMRegressor(**FAST).fit(X, y, groups=group)
     assert model.best_score_ < 0.1
     assert model.compress(60).best_score_ < 0.1
+
+
+def test_a_small_model_holds_equal_rows_out_together():
+    """Rows that stand there three times, with targets that hardly differ."""
+    rng = np.random.default_rng(0)
+    X, y = np.tile(rng.normal(size=(150, 3)), (3, 1)), np.tile(rng.normal(size=150), 3)
+    model = LSSVMRegressor(**FAST).fit(X, y + 1e-3 * rng.normal(size=450)).compress(100)
+    assert model.best_score_ < 0.1
+    ends = model.predict_interval(rng.normal(size=(500, 3)), 0.9)
+    new = rng.normal(size=500)
+    assert np.mean((ends[:, 0] <= new) & (new <= ends[:, 1])) > 0.8

@@ -124,3 +124,15 @@ def test_a_second_warp_is_that_of_the_inputs():
     warp = learn_warp(slopes, rows)
     assert warp is not None
     assert warp.knots.shape == (2, N_BINS + 1)
+
+
+@pytest.mark.parametrize("levels", [6, 200])  # with a piece for every gap, and in quantile bins
+def test_a_warp_does_not_see_rounding(levels):
+    rng = np.random.default_rng(3)
+    rows = rng.integers(1, levels, size=(900, 2)) / 7.0
+    right, left = rng.random((2, 900, 2))
+    dusty = [rows + 1e-15 * rng.normal(size=rows.shape) for _ in range(2)]
+    clean = learn_warp(SquaredSlopes(rows, right, left, np.ones(900)), rows)
+    other = learn_warp(SquaredSlopes(dusty[0], right, left, np.ones(900)), dusty[1])
+    new = rng.uniform(0.0, levels / 7.0, size=(50, 2))
+    np.testing.assert_allclose(other.apply(new), clean.apply(new), rtol=1e-9)

@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 from tests.meta.tree import ROOT
 from tests.properties.invariances import (
@@ -11,6 +13,8 @@ from tests.properties.invariances import (
     applies,
     differences,
 )
+
+from lssvm import LSSVMClassifier
 
 
 def promises():
@@ -31,6 +35,33 @@ def test_the_model_is_the_same(transformation, family, name):
         pytest.importorskip("pyarrow")
     far = differences(family, name, transformation)
     assert far and max(far.values()) <= TOLERANCE, far
+
+
+def texts(n):
+    """Return a table with texts and many categories, whose features differ by rounding, and y."""
+    X = (rng := np.random.default_rng(42)).normal(size=(n, 4))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.4 * rng.normal(size=n)
+    words = [
+        f"{'good fine' if u > 0 else 'bad poor'} {'big' if v > 0 else 'small'} w{int(abs(9 * u))}"
+        for u, v in X[:, [0, 2]]
+    ]
+    towns = [f"t{int(u)}" for u in 20.0 * X[:, 2] + rng.integers(0, 3, n)]
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "town": towns, "words": words}), y
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("n", "classes"), [(300, 3), (2000, 2)])
+def test_features_of_texts_differ_by_rounding_alone(n, classes):
+    """Single precision, slopes and calibration would make much of it."""
+    X, y = texts(n + 20)
+    y = np.digitize(y, [-0.5, 0.5][: classes - 1])
+    new, X, y = X[n:], X[:n], y[:n]
+    twice = np.random.default_rng(n).random(n) < 0.3
+    rows = np.r_[np.arange(n), np.flatnonzero(twice)]
+    one = LSSVMClassifier("fast", n_jobs=1).fit(X, y, 1.0 + twice)
+    two = LSSVMClassifier("fast", n_jobs=1).fit(X.iloc[rows], y[rows])
+    np.testing.assert_allclose(two.predict_proba(new), one.predict_proba(new), atol=TOLERANCE)
+    assert two.best_score_ == pytest.approx(one.best_score_, abs=TOLERANCE)
 
 
 def test_the_page_lists_what_is_promised():

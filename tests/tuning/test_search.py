@@ -42,6 +42,11 @@ def test_a_mean_does_not_depend_on_the_rows_beside_it():
     assert together.std.tolist() == [float(x.std[0]) for x in alone]
 
 
+def test_losses_too_large_to_be_squared_have_no_deviation():
+    with np.errstate(over="raise"):
+        assert Losses(np.array([[1e200, 3e200]]), np.full(2, 0.5), np.zeros(1)).std[0] == np.inf
+
+
 def test_a_fold_of_weight_zero_is_ignored():
     losses = Losses(np.array([[1.0, np.nan]]), np.array([1.0, 0.0]), np.zeros(1))
     assert losses.mean[0] == 1.0

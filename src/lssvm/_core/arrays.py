@@ -228,23 +228,23 @@ def tie_scores(scores: FloatArray) -> FloatArray:
     """Return scores of which those that differ by rounding alone are equal.
 
     Equal rows get the same score, but for the last digits, which depend on where a row stands and
-    on its own target: whatever ranks rows must not see them.
+    on its own target: whatever ranks rows must not see them. Scores (n,), or (n, k) by columns.
     """
     values = np.asarray(scores, dtype=np.float64)
-    if values.ndim == 2:
-        return np.column_stack([tie_scores(column) for column in values.T])
-    good = np.flatnonzero(np.isfinite(values))
-    if len(good) < 2:
+    columns = values[:, None] if values.ndim == 1 else values
+    good = np.isfinite(columns)
+    least = SAME * np.max(np.abs(columns), axis=0, initial=0.0, where=good)
+    filled = np.where(good, columns, np.inf)
+    order = np.argsort(filled, axis=0, kind="stable")
+    ordered = np.take_along_axis(filled, order, axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = np.diff(ordered, axis=0) > least
+    if new.all():
         return values
-    order = good[np.argsort(values[good], kind="stable")]
-    ordered = values[order]
-    least = SAME * max(abs(ordered[0]), abs(ordered[-1]))
-    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > least)
-    if len(starts) == len(order):
-        return values
-    out = values.copy()
-    out[order] = np.repeat(ordered[starts], np.diff(starts, append=len(order)))
-    return out
+    first = np.maximum.accumulate(np.where(new, np.arange(1, len(columns))[:, None], 0), axis=0)
+    ordered[1:] = np.take_along_axis(ordered, first, axis=0)
+    np.put_along_axis(filled, order, ordered, axis=0)
+    return np.where(good, filled, columns).reshape(values.shape)
 
 
 # -- devices --------------------------------------------------------------------------------------

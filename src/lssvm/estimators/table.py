@@ -190,7 +190,8 @@ class LSSVMClassifier(KernelClassifier):
         sample_weight : array of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array of shape (n,), optional
-            Rows of one group are always held out together.
+            Rows of one group are held out together, in tuning, scores and calibration; metrics of
+            1,500 rows or more are learned from some rows of every group.
 
         Returns
         -------
@@ -548,7 +549,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         sample_weight : array of shape (n,), optional
             Weight of every row; a weight of 2 counts as the row twice.
         groups : array of shape (n,), optional
-            Rows of one group are always held out together.
+            Rows of one group are held out together, in tuning, scores and calibration; metrics of
+            1,500 rows or more are learned from some rows of every group.
 
         Returns
         -------

@@ -56,8 +56,8 @@ class Teacher:
     weight : array of shape (n,)
     inputs : list of arrays of shape (n, d)
         Mapped rows of every member.
-    labels : int array of shape (n,) or None
-        Rows of one label are held out together.
+    labels : int array of shape (n,)
+        Rows of one label are held out together: equal ones, or those of a group.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Teacher:
     held_out: FloatArray
     weight: FloatArray
     inputs: list[FloatArray]
-    labels: IntArray | None = None
+    labels: IntArray
 
     @property
     def aim(self) -> FloatArray:
@@ -97,15 +97,14 @@ class Teacher:
             X = np.zeros((n, partition.leaves[0].rows.X.shape[1]))
             for leaf, rows in zip(partition.leaves, partition.rows, strict=True):
                 X[rows], Y[rows], weight[rows] = leaf.rows.X, leaf.rows.Y, leaf.rows.weight
-                labels[rows] = rows if leaf.rows.labels is None else leaf.rows.labels
+                same = leaf.rows.labels
+                labels[rows] = rows[leaf.rows.together()] if same is None else same
             inputs.append(X)
             held_out += share * max(member.weight, 1e-12) * member.local.leave_one_out(n)
         if fit.offset is not None:
             held_out += fit.offset
         good = np.isfinite(held_out).all(axis=1)
-        grouped = any(leaf.rows.labels is not None for leaf in members[0].local.leaves)
-        together = labels[good] if grouped else None
-        return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs], together)
+        return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs], labels[good])
 
 
 def compress(
@@ -127,7 +126,9 @@ def compress(
     assert fit.tuning is not None
     teacher, task = Teacher.of(fit), fit.task
     classes = np.asarray(task.decide(teacher.Y)) if isinstance(task, Classes) else None
-    problem = Problem({}, teacher.Y, teacher.weight, teacher.labels, classes)
+    grouped = fit.local_members[0].local.leaves[0].rows.labels is not None
+    labels = teacher.labels if grouped else None
+    problem = Problem({}, teacher.Y, teacher.weight, labels, classes)
     scorer = make_scorer(problem, task, scoring)
     loss: StackLoss = "squared" if classes is None else "log"
     if loss == "log":  # what is learned are log-odds, however the fit was scored
@@ -248,8 +249,7 @@ def compress_table(
     """
     n = len(teacher.Y)
     random = np.random.default_rng(seed)
-    alone = np.arange(n) if teacher.labels is None else teacher.labels
-    group = np.unique(alone, return_inverse=True)[1].ravel()
+    group = np.unique(teacher.labels, return_inverse=True)[1].ravel()
     n_folds = min(5, int(group.max()) + 1)
     folds = (random.permutation(int(group.max()) + 1) % n_folds)[group]
     most = min(max(sizes), n)

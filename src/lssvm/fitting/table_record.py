@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, tie_scores
 from lssvm._core.blocks import run_stream
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import draw_rows, hash_positions, rank_hashes
@@ -237,11 +237,13 @@ def subset(problem: Problem, rows: IntArray) -> Problem:
 def row_numbers(table: FloatArray) -> IntArray:
     """Return a number for every row (n,): equal rows share it, others are in a fixed order.
 
-    Neither order nor units of the columns change that order.
+    Neither order nor units of the columns change that order, nor does rounding: features of texts
+    and targets have values that differ by it alone.
     """
     _, first, number = np.unique(hash_rows(table), return_index=True, return_inverse=True)
     place = np.empty(len(first), dtype=np.intp)
-    place[np.argsort(rank_hashes(table[first]), kind="stable")] = np.arange(len(first))
+    ranked = rank_hashes(tie_scores(table[first]))
+    place[np.argsort(ranked, kind="stable")] = np.arange(len(first))
     return place[number.ravel()]
 
 

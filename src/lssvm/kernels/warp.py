@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import SAME, FloatArray, tie_scores
 
 N_BINS = 24
 """Quantile bins of a feature, and the levels up to which it is discrete."""
@@ -82,6 +82,12 @@ def _distinct(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x[:last], y[:last]
 
 
+def _at_knots(t: FloatArray, x: FloatArray) -> FloatArray:
+    """Return places (n,), those of knots but for rounding exactly there."""
+    nearest = x[np.searchsorted(0.5 * (x[1:] + x[:-1]), t)]
+    return np.where(np.abs(t - nearest) <= SAME * np.abs(x[[0, -1]]).max(), nearest, t)
+
+
 @dataclass(frozen=True, eq=False)
 class SquaredSlopes:
     """Squared slopes of a model at some rows, summed over outputs.
@@ -138,6 +144,7 @@ def learn_warp(slopes: SquaredSlopes, rows: FloatArray) -> Warp | None:
         return None
     pieces: list[tuple[FloatArray, FloatArray]] = []
     share = slopes.weight / slopes.weight.mean()
+    rows = tie_scores(rows)
     for j, mean in enumerate(means):
         levels = np.unique(rows[:, j])
         discrete = len(levels) <= N_BINS + 1
@@ -149,7 +156,7 @@ def learn_warp(slopes: SquaredSlopes, rows: FloatArray) -> Warp | None:
         if len(x) < 2:
             pieces.append((x[:1], x[:1]))
             continue
-        t, q = slopes.at[:, j], len(x) - 1
+        t, q = _at_knots(slopes.at[:, j], x), len(x) - 1
         above = np.clip(np.searchsorted(x, t, side="right") - 1, 0, q - 1)
         below = np.clip(np.searchsorted(x, t, side="left") - 1, 0, q - 1)
         mass, square = np.full(q, _PSEUDO), np.full(q, _PSEUDO * mean)

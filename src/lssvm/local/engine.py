@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.arrays import FloatArray, IntArray, tie_scores
 from lssvm._core.blocks import one_blas_thread, run_blocks, slices
 from lssvm.backends.device import Backend
 from lssvm.data.cluster import Part, map_in_order
@@ -245,10 +245,13 @@ class LeafEngine:
         return SquaredSlopes.joined(self._slopes(squared_slopes, at))
 
     def _slopes(self, compute: Callable[..., Any], at: SlopesAt) -> list[Any]:
-        """Return what ``compute`` returns for each leaf; always on threads of this machine."""
+        """Return what ``compute`` returns for each leaf; always on threads of this machine.
+
+        Values that differ by rounding alone are equal: slopes between them would be rounding.
+        """
 
         def work(leaf: Leaf) -> Any:
-            Z = np.asarray(leaf.rows.X, dtype=np.float64)
+            Z = tie_scores(leaf.rows.X)
             rows = np.arange(0, len(Z), at.step, dtype=np.intp)
             options = {"metric": at.metric, "weight": leaf.rows.weight[rows]}
             kernel = KERNEL_OF[at.distance](leaf.setting.gamma)

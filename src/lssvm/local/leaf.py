@@ -218,14 +218,9 @@ class Leaf:
             Number of kernel values of all rows of which X is a block; with many of them compiled
             loops are used.
         """
-        kernel, Z = (
-            KERNEL_OF[distance](self.setting.gamma),
-            np.asarray(self.rows.X, dtype=np.float64),
-        )
-        coef, intercept = self.fit.coef, self.fit.intercept
-        return evaluate_expansion(
-            kernel, X, Z, coef, intercept, budget=_BUDGET, threads=1, pairs=pairs
-        )
+        kernel, coef, b = KERNEL_OF[distance](self.setting.gamma), self.fit.coef, self.fit.intercept
+        Z = np.asarray(self.rows.X, dtype=np.float64)
+        return evaluate_expansion(kernel, X, Z, coef, b, budget=_BUDGET, threads=1, pairs=pairs)
 
     def stripped(self, errors: bool = False) -> Leaf:
         """Return what prediction needs: without targets, weights and leave-one-out outputs.

@@ -126,7 +126,7 @@ class Losses:
     @property
     def std(self) -> FloatArray:
         """Weighted standard deviation over the folds, shape (c,)."""
-        with np.errstate(invalid="ignore"):  # an infinite loss has no deviation
+        with np.errstate(invalid="ignore", over="ignore"):  # an infinite loss has no deviation
             deviation = self._weighed - self.mean[:, None]
             std: FloatArray = np.sqrt((deviation**2 * self.weight).sum(axis=1))
         return std
