@@ -16,7 +16,17 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.table_prototypes import fit_prototypes
 from lssvm.fitting.table_record import AllRows
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
-from lssvm.local import Leaf, LeafStore, LeafTask, LocalModel, Partition, Tree, grow_tree
+from lssvm.local import (
+    Leaf,
+    LeafStore,
+    LeafTask,
+    LocalModel,
+    Partition,
+    Setting,
+    Tree,
+    grow_tree,
+)
+from lssvm.local.model import middle_setting
 from lssvm.local.store import LeafRows
 
 _TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves
@@ -24,6 +34,9 @@ _FEWEST = 125  # rows of a leaf, below which prototypes are the better use of ti
 _PROTOTYPES = (200, 1000)  # at least and at most
 _WAITING = 0.5  # of the memory budget that rows on their way to their leaves may take
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
+_TUNED = 10  # one of so many leaves tries settings for all of them,
+_MOST_TUNED = 24  # so many leaves at most,
+_TRIES = 3  # so many settings
 
 
 @dataclass(eq=False)
@@ -36,8 +49,30 @@ class _Job:
     store: LeafStore
 
 
+def operations_of_all_rows(n_rows: int, leaf_size: int) -> float:
+    """Return the operations of a configuration, with the settings that some leaves try.
+
+    Examples
+    --------
+    >>> from lssvm.fitting.table_large import operations_of_all_rows
+    >>> operations_of_all_rows(1_000_000, 1000) / (1e12 * 2 / 3)  # 24 of 1,000 leaves: 3 settings
+    1.048
+    """
+    leaves = n_rows / leaf_size
+    more = (_TRIES - 1) * min(1.0 / _TUNED, _MOST_TUNED / leaves)
+    return n_rows * leaf_size**2 * (2.0 / 3.0) * (1.0 + more)
+
+
+def allowed_for_all_rows(work: Work, n_rows: int) -> float:
+    """Return the operations that leaves of all rows may cost together: by default half a unit.
+
+    Gains alone would allow more: in very many rows nearly every step has one.
+    """
+    return work.unit(n_rows) * 0.0025 / max(work.settings.gain, 0.001)
+
+
 def fit_all_rows(
-    work: Work, plan: Plan, all_rows: AllRows, leaf_size: int, tries: int = 3
+    work: Work, plan: Plan, all_rows: AllRows, leaf_size: int
 ) -> tuple[Plan, list[Fitted]]:
     """Fit all rows, in exact leaves where memory and time allow, else by prototypes in one pass.
 
@@ -69,15 +104,15 @@ def fit_all_rows(
         cost = n * many**2 / work.unit(n)
     else:
         plan = plan.keep(plan.candidates[:count])
-        fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size, tries)
-        cost = count * n * leaf_size**2 * (2.0 / 3.0) / work.unit(n)
+        fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size)
+        cost = len(fitted) * settings.n_trees * operations_of_all_rows(n, leaf_size) / work.unit(n)
     work.step("all rows", f"{len(fitted)} configurations of {n:,} rows", np.nan, cost, begin)
     took = (work.clock.now() - begin) / len(fitted)
     return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 
 
 def fit_leaves_of_all_rows(
-    work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
+    work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int
 ) -> list[Fitted]:
     """Fit candidates to all rows in leaves.
 
@@ -89,8 +124,6 @@ def fit_leaves_of_all_rows(
     candidates : list of Candidate
     leaf_size : int
         Rows of a leaf.
-    tries : int
-        Settings that every leaf tries at most.
 
     Returns
     -------
@@ -128,7 +161,7 @@ def fit_leaves_of_all_rows(
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
                 leaves = engine.route(job.tree, X)
                 job.store.add(leaves, X, block.Y, block.weight, start=block.start)
-        solved = [_solve(work, job, leaf_size, tries, sample) for job in jobs]
+        solved = [_solve(work, job, leaf_size, sample) for job in jobs]
     out: list[Fitted] = []
     for number, c in enumerate(candidates):
         trees = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
@@ -140,29 +173,38 @@ def fit_leaves_of_all_rows(
     return out
 
 
-def _solve(
-    work: Work, job: _Job, leaf_size: int, tries: int, sample: IntArray
-) -> tuple[Partition, FloatArray]:
-    """Solve the leaves of a tree in batches; return them and held-out outputs of the sample."""
-    clock, c = work.clock, job.candidate
+def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Partition, FloatArray]:
+    """Solve the leaves of a tree in batches; return them and held-out outputs of the sample.
+
+    Some leaves try settings, and the others take the mean of what these chose.
+    """
+    clock, c, n_leaves = work.clock, job.candidate, job.tree.n_leaves
     leaves: dict[int, Leaf] = {}
     held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
-    for batch in _batches(job.store.leaves(), 2 * leaf_size):
-        tasks = [LeafTask(some.rows, c.configuration.distance, c.setting) for some in batch]
-        fitted = work.settings.engine.fit(
-            tasks,
-            tries=1 if clock.over(0.9) else tries,
-            stop=lambda: clock.over(0.9),
-            on_error=clock.stop,
-        )
-        for some, leaf in zip(batch, fitted, strict=True):
-            place = np.searchsorted(sample, some.positions)
-            there = sample[np.minimum(place, len(sample) - 1)] == some.positions
-            held_out[place[there]] = leaf.fit.left_out[there]
-            fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # only the sample's are needed
-            leaves[some.leaf] = replace(leaf, fit=fit)
-        work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_leaves)
-    return Partition(job.tree, tuple(leaves[i] for i in range(job.tree.n_leaves))), held_out
+
+    def solve(some: Iterator[LeafRows], setting: Setting, tries: int) -> None:
+        for batch in _batches(some, 2 * leaf_size):
+            tasks = [LeafTask(one.rows, c.configuration.distance, setting) for one in batch]
+            fitted = work.settings.engine.fit(
+                tasks,
+                tries=1 if clock.over(0.9) else tries,
+                stop=lambda: clock.over(0.9),
+                on_error=clock.stop,
+            )
+            for one, leaf in zip(batch, fitted, strict=True):
+                place = np.searchsorted(sample, one.positions)
+                there = sample[np.minimum(place, len(sample) - 1)] == one.positions
+                held_out[place[there]] = leaf.fit.left_out[there]
+                fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # the sample's are enough
+                leaves[one.leaf] = replace(leaf, fit=fit)
+            work.report("all rows", f"{c.configuration}", len(leaves) - 1, n_leaves)
+
+    count = min(-(-n_leaves // _TUNED), _MOST_TUNED)
+    tuned = np.unique(np.linspace(0, n_leaves, count, endpoint=False).astype(np.intp))
+    solve(job.store.leaves(only=tuned), c.setting, _TRIES)
+    shared = middle_setting(list(leaves.values())) if leaves else c.setting
+    solve(job.store.leaves(but=set(leaves)), shared, 1)
+    return Partition(job.tree, tuple(leaves[i] for i in range(n_leaves))), held_out
 
 
 def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
