@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
 from lssvm.fitting.table_prototypes import fit_prototypes
-from lssvm.fitting.table_record import AllRows
+from lssvm.fitting.table_record import AllRows, TableBlock
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
 from lssvm.local import (
     Leaf,
@@ -29,7 +30,7 @@ from lssvm.local import (
 from lssvm.local.model import middle_setting
 from lssvm.local.store import LeafRows
 
-_TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves
+_TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves, times the engine's speed
 _FEWEST = 125  # rows of a leaf, below which prototypes are the better use of time
 _PROTOTYPES = (200, 1000)  # at least and at most
 _WAITING = 0.5  # of the memory budget that rows on their way to their leaves may take
@@ -136,7 +137,7 @@ def fit_leaves_of_all_rows(
     budget is enough, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
     """
     problem, engine, sample = work.problem, work.settings.engine, all_rows.sample
-    random = work.random("trees")
+    threads, random = all_rows.threads, work.random("trees")
     share = max(1, round(leaf_size * len(sample) / all_rows.n_rows))
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
@@ -146,21 +147,36 @@ def fit_leaves_of_all_rows(
         )
         waiting = all_rows.n_rows * size * work.settings.n_trees
         scratch = waiting > _WAITING * all_rows.budget
-        for number, c in enumerate(candidates):
+        numbered = [
+            (i, random.spawn(1)[0] if t else None)
+            for i in range(len(candidates))
+            for t in range(work.settings.n_trees)
+        ]
+
+        def grow(job: tuple[int, np.random.Generator | None]) -> Tree:
+            c = candidates[job[0]]
             X = problem.rows(c.configuration.scaling, c.metric).X
-            for t in range(work.settings.n_trees):
-                tree = grow_tree(X, share, random=random if t else None)
-                store = LeafStore(
-                    tree.n_leaves, X.shape[1], n_targets, n_rows=all_rows.n_rows, scratch=scratch
-                )
-                jobs.append(_Job(number, c, tree, stack.enter_context(store)))
+            return grow_tree(X, share, random=job[1])
+
+        for (i, _), tree in zip(numbered, run_blocks(grow, numbered, threads), strict=True):
+            store = LeafStore(
+                tree.n_leaves,
+                tree.directions.shape[1],
+                n_targets,
+                n_rows=all_rows.n_rows,
+                scratch=scratch,
+            )
+            jobs.append(_Job(i, candidates[i], tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
         for block in all_rows.blocks(used):
             work.clock.over(1.0)  # raises if the fit was stopped
-            for job in jobs:
+
+            def add(job: _Job, block: TableBlock = block) -> None:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
                 leaves = engine.route(job.tree, X)
                 job.store.add(leaves, X, block.Y, block.weight, start=block.start)
+
+            run_blocks(add, jobs, threads)
         solved = [_solve(work, job, leaf_size, sample) for job in jobs]
     out: list[Fitted] = []
     for number, c in enumerate(candidates):
@@ -178,14 +194,14 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
 
     Some leaves try settings, and the others take the mean of what these chose.
     """
-    clock, c, n_leaves = work.clock, job.candidate, job.tree.n_leaves
+    engine, clock, c, n_leaves = work.settings.engine, work.clock, job.candidate, job.tree.n_leaves
     leaves: dict[int, Leaf] = {}
     held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
 
     def solve(some: Iterator[LeafRows], setting: Setting, tries: int) -> None:
-        for batch in _batches(some, 2 * leaf_size):
+        for batch in _batches(some, 2 * leaf_size, _TOGETHER * engine.speed):
             tasks = [LeafTask(one.rows, c.configuration.distance, setting) for one in batch]
-            fitted = work.settings.engine.fit(
+            fitted = engine.fit(
                 tasks,
                 tries=1 if clock.over(0.9) else tries,
                 stop=lambda: clock.over(0.9),
@@ -207,7 +223,7 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
     return Partition(job.tree, tuple(leaves[i] for i in range(n_leaves))), held_out
 
 
-def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
+def _batches(leaves: Iterator[LeafRows], largest: int, together: float) -> Iterator[list[LeafRows]]:
     """Yield batches of leaves whose kernel matrices fit together; thin out too large leaves."""
     batch: list[LeafRows] = []
     size = 0
@@ -216,7 +232,7 @@ def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows
             chosen = np.linspace(0, len(some.positions) - 1, largest).astype(np.intp)
             some = LeafRows(some.leaf, some.rows.take(chosen), some.positions[chosen])
         entries = len(some.positions) ** 2
-        if batch and size + entries > _TOGETHER:
+        if batch and size + entries > together:
             yield batch
             batch, size = [], 0
         batch.append(some)
