@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
 from lssvm.fitting.log_odds import fit_log_odds, log_odds_pay
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
@@ -641,10 +642,14 @@ def worth_fitting(
 
     chosen, best = pool[:1], loss_of(pool[:1])
     most = len(pool) if most is None else min(most, len(pool))
+    threads, operations = work.settings.engine.threads, 1e4 * Y.size
     while len(chosen) < most:
         begin = work.clock.now()
-        tried = [(loss_of([*chosen, c]), i) for i, c in enumerate(pool) if c not in chosen]
-        loss, i = min(tried)
+        others = [i for i, c in enumerate(pool) if c not in chosen]
+        losses = run_blocks(
+            loss_of, [[*chosen, pool[i]] for i in others], threads, operations=operations
+        )
+        loss, i = min(zip(losses, others, strict=True))
         gain = (best - loss) / abs(best) if best else 0.0
         taken = work.worth(gain, cost)
         text = f"{pool[i].configuration} in the stack"
@@ -916,7 +921,8 @@ def held_out_outputs(
         rounds += [0] * len(dropped)
     plain = np.array(rounds) == 0 if n < FEW else None
     rule = work.rule(plain=plain, at_most=at_most)
-    return cross_stack(out_of_fold, problem.Y, problem.weight, work.folds, rule)
+    threads = work.settings.engine.threads
+    return cross_stack(out_of_fold, problem.Y, problem.weight, work.folds, rule, threads)
 
 
 def on_target_scale(candidate: Candidate, outputs: FloatArray) -> FloatArray:
