@@ -33,7 +33,7 @@ from lssvm.local.store import LeafRows
 _TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves, times the engine's speed
 _FEWEST = 125  # rows of a leaf, below which prototypes are the better use of time
 _PROTOTYPES = (200, 1000)  # at least and at most
-_WAITING = 0.5  # of the memory budget that rows on their way to their leaves may take
+_WAITING = 2.0 / 3.0  # of the memory budget for rows on their way to their leaves and the model
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
 _TUNED = 10  # one of so many leaves tries settings for all of them,
 _MOST_TUNED = 24  # so many leaves at most,
@@ -82,10 +82,7 @@ def fit_all_rows(
     """
     n, settings, begin = all_rows.n_rows, work.settings, work.clock.now()
     many = int(np.clip(np.sqrt(10.0 * work.unit(n) / n), *_PROTOTYPES))
-    sizes = [
-        4.0 * n * work.problem.inputs[c.configuration.scaling].shape[1] for c in plan.candidates
-    ]
-    total = np.cumsum(sizes) * settings.n_trees
+    total = np.cumsum([_bytes_of_rows(work, n, c) for c in plan.candidates])
     count = int(np.searchsorted(total, _MODEL * all_rows.budget, side="right"))
     why = ""
     if not count:
@@ -112,6 +109,12 @@ def fit_all_rows(
     return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 
 
+def _bytes_of_rows(work: Work, n_rows: int, candidate: Candidate) -> float:
+    """Return the memory of the inputs that the leaves of a configuration keep."""
+    d = work.problem.inputs[candidate.configuration.scaling].shape[1]
+    return float(4.0 * d * n_rows * work.settings.n_trees)
+
+
 def fit_leaves_of_all_rows(
     work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int
 ) -> list[Fitted]:
@@ -133,8 +136,9 @@ def fit_leaves_of_all_rows(
 
     Notes
     -----
-    One pass over the rows. Those on their way to their leaves are kept in memory where half of the
-    budget is enough, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
+    One pass over the rows. Those on their way to their leaves are kept in memory where two thirds
+    of the budget hold them and the model, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row
+    and candidate.
     """
     problem, engine, sample = work.problem, work.settings.engine, all_rows.sample
     threads, random = all_rows.threads, work.random("trees")
@@ -142,11 +146,8 @@ def fit_leaves_of_all_rows(
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
         jobs: list[_Job] = []
-        size = sum(
-            4 * problem.inputs[c.configuration.scaling].shape[1] + 8 * n_targets for c in candidates
-        )
-        waiting = all_rows.n_rows * size * work.settings.n_trees
-        scratch = waiting > _WAITING * all_rows.budget
+        rows = sum(_bytes_of_rows(work, all_rows.n_rows, c) for c in candidates)
+        scratch = 2.0 * rows > _WAITING * all_rows.budget
         numbered = [
             (i, random.spawn(1)[0] if t else None)
             for i in range(len(candidates))
@@ -211,7 +212,7 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
                 place = np.searchsorted(sample, one.positions)
                 there = sample[np.minimum(place, len(sample) - 1)] == one.positions
                 held_out[place[there]] = leaf.fit.left_out[there]
-                fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # the sample's are enough
+                fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0].copy())  # those are enough
                 leaves[one.leaf] = replace(leaf, fit=fit)
             work.report("all rows", f"{c.configuration}", len(leaves) - 1, n_leaves)
 

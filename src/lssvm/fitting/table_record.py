@@ -535,11 +535,13 @@ def column_importances(fit: TableFit, threads: int = 1) -> FloatArray:
 
 def _mean_squared_slopes(member: Member, threads: int) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
-    parts = member.leaves()
+    model = member.model
+    parts: Sequence[Any] = [model] if isinstance(model, Expansion) else model.leaves
     parts = parts[:: -(-len(parts) // _LEAVES)]
     most = max(1, _ROWS // len(parts))
 
-    def slopes(one: Expansion) -> FloatArray:
+    def slopes(part: Any) -> FloatArray:
+        one = part if isinstance(model, Expansion) else model.expansion(part)
         Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
         fewer = max(1, min(most, _PRODUCTS // max(Z.size * len(parts), 1)))
         return len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef)
