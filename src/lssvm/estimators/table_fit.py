@@ -26,7 +26,7 @@ from lssvm.data.sampling import Sample
 from lssvm.estimators.base import callback_of
 from lssvm.estimators.opening import Inputs, check_groups
 from lssvm.fitting.compression import compress
-from lssvm.fitting.record import Fit, Scaling
+from lssvm.fitting.record import Fit, Scaling, Step
 from lssvm.fitting.table import Interrupted, fit_table
 from lssvm.fitting.table_record import (
     KERNELS,
@@ -258,20 +258,30 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         learned = {s: Learned.of(prepared[s], X, drawn) for s, X in problem.inputs.items()}
         large = replace(large, sample=drawn, learned=learned, scale=weight_scale)
 
+    threads, prepared_in = n_threads(model.n_jobs), clock.spent()
+
     def finish(fit: TableFit) -> None:
+        begin = clock.now()
         fit = replace(fit, task=rows.task, prepared=prepared)
         state = replace(
             fit.state,
             n_rows=problem.n if large is None else large.n_rows,
             weight_scale=weight_scale,
-            importances=column_importances(fit),
+            importances=column_importances(fit, threads),
             named=hasattr(preparation, "feature_names_in_"),
         )
-        model._publish(scorer.calibrate(replace(fit, state=state), problem, clock))
+        fit = scorer.calibrate(replace(fit, state=state), problem, clock, threads)
+        assert fit.tuning is not None
+        first = Step("preparation", ", ".join(prepared), np.nan, 0.0, prepared_in, True)
+        took = clock.now() - begin
+        last = Step("calibration", "held-out outputs, importances", np.nan, 0.0, took, True)
+        model._publish(
+            replace(fit, tuning=replace(fit.tuning, steps=(first, *fit.tuning.steps, last)))
+        )
 
     try:
         # Leaves share the threads; only an exact model of many rows uses those of BLAS.
-        single = n_threads(model.n_jobs) == 1 or not _FEW_ROWS <= problem.n < SMALL
+        single = threads == 1 or not _FEW_ROWS <= problem.n < SMALL
         with one_blas_thread() if single else nullcontext():
             finish(fit_table(scaled, settings, clock, callback, scorer, large))
     except Interrupted as interrupted:

@@ -227,8 +227,8 @@ class Step:
     Attributes
     ----------
     stage : str
-        "screening", "metric", "leaf size", "configurations", "all rows", "prototypes" or
-        "log loss".
+        "preparation", "screening", "metric", "leaf size", "configurations", "all rows",
+        "prototypes", "log loss", "stack" or "calibration".
     what : str
         What was done, or what would come next.
     gain : float

@@ -11,6 +11,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
 
 StackLoss: TypeAlias = Literal["squared", "log"]
 
@@ -309,22 +310,30 @@ def cross_stack(
     weight: FloatArray,
     folds: IntArray,
     rule: StackRule,
+    threads: int = 1,
 ) -> FloatArray:
     """Return stacked outputs (n, k) whose weights were fitted without the row.
 
-    For the rows of a fold, models are chosen and weighted on the other folds.
+    For the rows of a fold, models are chosen and weighted on the other folds, several folds at a
+    time on threads.
     """
     out = np.full(Y.shape, np.nan)
-    scales = []
-    for v in np.unique(folds):
+
+    def stack_for(v: int) -> tuple[IntArray, FloatArray, float] | None:
         inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
+        scale = None
         if not len(outside) or not known_rows([F[outside] for F in outputs]).any():
             stack = Stack(np.full(len(outputs), 1.0 / len(outputs)), np.zeros(Y.shape[1]))
         else:
             stack = rule.fit([F[outside] for F in outputs], Y[outside], weight[outside], outside)
             outer = stack.outputs([F[outside] for F in outputs])
-            scales.append((inside, *mean_and_spread(outer, weight[outside])))
+            scale = (inside, *mean_and_spread(outer, weight[outside]))
         out[inside] = stack.outputs([F[inside] for F in outputs])
+        return scale
+
+    operations = 1e3 * Y.size * len(outputs)
+    found = run_blocks(stack_for, np.unique(folds).tolist(), threads, operations=operations)
+    scales = [scale for scale in found if scale is not None]
     return on_common_scale(out, scales) if rule.common_scale and scales else out
 
 

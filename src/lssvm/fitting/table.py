@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
 from lssvm.fitting.log_odds import fit_log_odds, log_odds_pay
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
@@ -35,7 +36,11 @@ from lssvm.fitting.stacking import (
     most_used,
     row_losses,
 )
-from lssvm.fitting.table_large import fit_all_rows
+from lssvm.fitting.table_large import (
+    allowed_for_all_rows,
+    fit_all_rows,
+    operations_of_all_rows,
+)
 from lssvm.fitting.table_prototypes import add_prototypes
 from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, subset
 from lssvm.fitting.table_work import (
@@ -263,6 +268,7 @@ def learn_on_rows(
     problem, clock, settings = work.problem, work.clock, work.settings
     kind = candidate.configuration
     begin, error = clock.now(), np.inf
+    since = begin  # with the map that leads to a round, and the model that it begins with
     best, metric, setting = candidate, candidate.metric, candidate.setting
     weight, Y = problem.weight[scored], problem.Y[scored]
     leaf_size = min(settings.learned_leaf, settings.largest)
@@ -292,12 +298,15 @@ def learn_on_rows(
         gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
         if number > candidate.rounds:
             text = f"{kind}, {map_kind}, round {number}"
-            work.step("metric", text, gain, cost / work.unit(problem.n), start)
+            work.step("metric", text, gain, cost / work.unit(problem.n), since)
+            since = clock.now()
         failures = failures + 1 if now > (1.0 - settings.gain) * error else 0
         error = min(now, error)
         if failures > settings.patience or number == candidate.rounds + rounds or clock.over(0.5):
             break
         metric, setting = next_map(work, candidate, model, metric, learn, map_kind, _GRADIENT_ROWS)
+    if number == candidate.rounds:
+        work.step("metric", f"{kind}, no further round", np.nan, 0.0, since)
     return work.with_loss(replace(best, seconds=candidate.seconds + clock.now() - begin))
 
 
@@ -556,15 +565,17 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
         if clock.over(0.8):
             plan = plan.keep(plan.candidates[:1])
     n = problem.n if all_rows is None else all_rows.n_rows
-    leaf_size, setting = choose_leaf_size(work, plan.candidates[0], n)
+    leaf_size, setting = choose_leaf_size(work, plan.candidates[0], n, many=all_rows is not None)
     # With the size of leaves the settings of the others change by the same factors.
     old = plan.candidates[0].setting
     factors = setting.C / old.C, setting.gamma / old.gamma
     plan = replace(
         plan, candidates=[replace(c, setting=c.setting.times(*factors)) for c in plan.candidates]
     )
-    cost = settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
-    plan = plan.keep(worth_fitting(work, plan.candidates, cost))
+    of_all_rows = operations_of_leaves if all_rows is None else operations_of_all_rows
+    operations = settings.n_trees * of_all_rows(n, min(leaf_size, n))
+    most = None if all_rows is None else int(allowed_for_all_rows(work, n) / operations)
+    plan = plan.keep(worth_fitting(work, plan.candidates, operations / work.unit(n), most))
     if all_rows is not None:
         plan, fitted = fit_all_rows(work, plan, all_rows, leaf_size)
         yield plan, fitted
@@ -607,10 +618,13 @@ def used_by_stack(work: Work, candidates: list[Candidate], size: int) -> list[Ca
     return [candidates[i] for i in most_used(stack.weights)] or candidates[:1]
 
 
-def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[Candidate]:
+def worth_fitting(
+    work: Work, candidates: list[Candidate], cost: float, most: int | None = None
+) -> list[Candidate]:
     """Return the candidates whose outputs, stacked with those before them, gain enough.
 
-    Stacks are compared on held-out rows, with weights fitted to other held-out rows.
+    Stacks are compared on held-out rows, with weights fitted to other held-out rows. With ``most``
+    the result has at most so many candidates, and at least one.
     """
     problem, rows = work.problem, candidates[0].rows
     pool = [c for c in candidates if c.rows is rows and c.outputs is not None]
@@ -627,23 +641,38 @@ def worth_fitting(work: Work, candidates: list[Candidate], cost: float) -> list[
         return mean_loss(stacked, Y, weight, work.loss)
 
     chosen, best = pool[:1], loss_of(pool[:1])
-    while len(chosen) < len(pool):
-        tried = [(loss_of([*chosen, c]), i) for i, c in enumerate(pool) if c not in chosen]
-        loss, i = min(tried)
+    most = len(pool) if most is None else min(most, len(pool))
+    threads, operations = work.settings.engine.threads, 1e4 * Y.size
+    while len(chosen) < most:
+        begin = work.clock.now()
+        others = [i for i, c in enumerate(pool) if c not in chosen]
+        losses = run_blocks(
+            loss_of, [[*chosen, pool[i]] for i in others], threads, operations=operations
+        )
+        loss, i = min(zip(losses, others, strict=True))
         gain = (best - loss) / abs(best) if best else 0.0
-        begin = work.clock.now() if work.worth(gain, cost) else None
-        work.step("configurations", f"{pool[i].configuration} in the stack", gain, cost, begin)
-        if begin is None:
+        taken = work.worth(gain, cost)
+        text = f"{pool[i].configuration} in the stack"
+        work.step("configurations", text, gain, cost, begin if taken else None)
+        if not taken:
             break
         chosen, best = [*chosen, pool[i]], loss
     return chosen
 
 
-def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int, Setting]:
+def operations_of_leaves(n_rows: int, leaf_size: int) -> float:
+    """Return the operations of a configuration of all rows in leaves of one setting."""
+    return n_rows * leaf_size**2 * (2.0 / 3.0)
+
+
+def choose_leaf_size(
+    work: Work, candidate: Candidate, n_rows: int, *, many: bool = False
+) -> tuple[int, Setting]:
     """Return how many rows a leaf may have, doubled while the gain is worth it, and its setting.
 
     Some leaves of twice the size are compared with the two halves that a partition makes of each,
-    by leave-one-out errors of the same rows.
+    by leave-one-out errors of the same rows. Where the rows of the problem are a sample of very
+    ``many``, a size also has to leave time for a second configuration.
     """
     settings, problem, clock = work.settings, work.problem, work.clock
     if settings.leaf_size is not None:
@@ -659,17 +688,21 @@ def choose_leaf_size(work: Work, candidate: Candidate, n_rows: int) -> tuple[int
     kind, setting = candidate.configuration, candidate.setting
     size = min(settings.learned_leaf, settings.largest, n_rows)
     # Models that are kept take twice the time of those that were measured, and 0.4 leaves a margin.
-    share = clock.affordable(1e3 * n_rows * size**2, 0.4) / (n_rows * size**2 * 2.0 / 3.0)
+    of_all_rows = operations_of_all_rows if many else operations_of_leaves
+    share = clock.affordable(1e3 * n_rows * size**2, 0.4) / of_all_rows(n_rows, size)
     while share < 1.0 and size >= 2 * _MIN_LEAF_ROWS:
         size, share = size // 2, 4.0 * share
     rows = problem.rows(kind.scaling, candidate.metric)
     expected = np.inf
     while 2 * size <= settings.largest and size < n_rows:
         new = 2 * size if 3 * size < n_rows else min(n_rows, settings.largest)
-        operations = n_rows * new**2 * 2.0 / 3.0
-        cost = (operations - n_rows * size**2 * 2.0 / 3.0) / work.unit(n_rows)
+        operations = of_all_rows(n_rows, new)
+        cost = (operations - of_all_rows(n_rows, size)) / work.unit(n_rows)
         text = f"{new:,} rows in place of {size:,}"
-        if not work.worth(expected, cost) or clock.affordable(operations, 0.5) < operations:
+        too_slow = clock.affordable(operations, 0.5) < operations
+        if many:
+            too_slow |= 2.0 * settings.n_trees * operations > allowed_for_all_rows(work, n_rows)
+        if too_slow or not work.worth(expected, cost):
             work.step("leaf size", text, expected, cost, None)
             break
         begin = clock.now()
@@ -725,7 +758,7 @@ def gain_of_size(
 
 def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     """Weight the fitted configurations by their held-out outputs; return the record."""
-    problem = work.problem
+    problem, begin = work.problem, work.clock.now()
     outputs = [F for _, _, F in fitted]
     learned = np.empty(0, dtype=np.intp)
     if plan.learned is not None and any(c.rounds for c, _, _ in fitted):
@@ -768,6 +801,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         for c, model, _ in fitted
         if c.stage != "prototypes"
     )
+    work.step("stack", f"weights of {len(candidates)} models", np.nan, 0.0, begin)
     return Fit(
         Numbers(problem.Y.shape[1], single=False),
         tuple(members),
@@ -887,7 +921,8 @@ def held_out_outputs(
         rounds += [0] * len(dropped)
     plain = np.array(rounds) == 0 if n < FEW else None
     rule = work.rule(plain=plain, at_most=at_most)
-    return cross_stack(out_of_fold, problem.Y, problem.weight, work.folds, rule)
+    threads = work.settings.engine.threads
+    return cross_stack(out_of_fold, problem.Y, problem.weight, work.folds, rule, threads)
 
 
 def on_target_scale(candidate: Candidate, outputs: FloatArray) -> FloatArray:

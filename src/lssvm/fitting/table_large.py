@@ -13,17 +13,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import run_blocks
 from lssvm.fitting.table_prototypes import fit_prototypes
-from lssvm.fitting.table_record import AllRows
+from lssvm.fitting.table_record import AllRows, TableBlock
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
-from lssvm.local import Leaf, LeafStore, LeafTask, LocalModel, Partition, Tree, grow_tree
+from lssvm.local import (
+    Leaf,
+    LeafStore,
+    LeafTask,
+    LocalModel,
+    Partition,
+    Setting,
+    Tree,
+    grow_tree,
+)
+from lssvm.local.model import middle_setting
 from lssvm.local.store import LeafRows
 
-_TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves
+_TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves, times the engine's speed
 _FEWEST = 125  # rows of a leaf, below which prototypes are the better use of time
 _PROTOTYPES = (200, 1000)  # at least and at most
-_WAITING = 0.5  # of the memory budget that rows on their way to their leaves may take
+_WAITING = 2.0 / 3.0  # of the memory budget for rows on their way to their leaves and the model
 _MODEL = 0.5  # of the memory budget that the rows of a model may take
+_TUNED = 10  # one of so many leaves tries settings for all of them,
+_MOST_TUNED = 24  # so many leaves at most,
+_TRIES = 3  # so many settings
 
 
 @dataclass(eq=False)
@@ -36,8 +50,30 @@ class _Job:
     store: LeafStore
 
 
+def operations_of_all_rows(n_rows: int, leaf_size: int) -> float:
+    """Return the operations of a configuration, with the settings that some leaves try.
+
+    Examples
+    --------
+    >>> from lssvm.fitting.table_large import operations_of_all_rows
+    >>> operations_of_all_rows(1_000_000, 1000) / (1e12 * 2 / 3)  # 24 of 1,000 leaves: 3 settings
+    1.048
+    """
+    leaves = n_rows / leaf_size
+    more = (_TRIES - 1) * min(1.0 / _TUNED, _MOST_TUNED / leaves)
+    return n_rows * leaf_size**2 * (2.0 / 3.0) * (1.0 + more)
+
+
+def allowed_for_all_rows(work: Work, n_rows: int) -> float:
+    """Return the operations that leaves of all rows may cost together: by default half a unit.
+
+    Gains alone would allow more: in very many rows nearly every step has one.
+    """
+    return work.unit(n_rows) * 0.0025 / max(work.settings.gain, 0.001)
+
+
 def fit_all_rows(
-    work: Work, plan: Plan, all_rows: AllRows, leaf_size: int, tries: int = 3
+    work: Work, plan: Plan, all_rows: AllRows, leaf_size: int
 ) -> tuple[Plan, list[Fitted]]:
     """Fit all rows, in exact leaves where memory and time allow, else by prototypes in one pass.
 
@@ -46,10 +82,7 @@ def fit_all_rows(
     """
     n, settings, begin = all_rows.n_rows, work.settings, work.clock.now()
     many = int(np.clip(np.sqrt(10.0 * work.unit(n) / n), *_PROTOTYPES))
-    sizes = [
-        4.0 * n * work.problem.inputs[c.configuration.scaling].shape[1] for c in plan.candidates
-    ]
-    total = np.cumsum(sizes) * settings.n_trees
+    total = np.cumsum([_bytes_of_rows(work, n, c) for c in plan.candidates])
     count = int(np.searchsorted(total, _MODEL * all_rows.budget, side="right"))
     why = ""
     if not count:
@@ -69,15 +102,21 @@ def fit_all_rows(
         cost = n * many**2 / work.unit(n)
     else:
         plan = plan.keep(plan.candidates[:count])
-        fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size, tries)
-        cost = count * n * leaf_size**2 * (2.0 / 3.0) / work.unit(n)
+        fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size)
+        cost = len(fitted) * settings.n_trees * operations_of_all_rows(n, leaf_size) / work.unit(n)
     work.step("all rows", f"{len(fitted)} configurations of {n:,} rows", np.nan, cost, begin)
     took = (work.clock.now() - begin) / len(fitted)
     return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 
 
+def _bytes_of_rows(work: Work, n_rows: int, candidate: Candidate) -> float:
+    """Return the memory of the inputs that the leaves of a configuration keep."""
+    d = work.problem.inputs[candidate.configuration.scaling].shape[1]
+    return float(4.0 * d * n_rows * work.settings.n_trees)
+
+
 def fit_leaves_of_all_rows(
-    work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int, tries: int
+    work: Work, all_rows: AllRows, candidates: list[Candidate], leaf_size: int
 ) -> list[Fitted]:
     """Fit candidates to all rows in leaves.
 
@@ -89,8 +128,6 @@ def fit_leaves_of_all_rows(
     candidates : list of Candidate
     leaf_size : int
         Rows of a leaf.
-    tries : int
-        Settings that every leaf tries at most.
 
     Returns
     -------
@@ -99,36 +136,49 @@ def fit_leaves_of_all_rows(
 
     Notes
     -----
-    One pass over the rows. Those on their way to their leaves are kept in memory where half of the
-    budget is enough, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row and candidate.
+    One pass over the rows. Those on their way to their leaves are kept in memory where two thirds
+    of the budget hold them and the model, otherwise in a scratch folder, 4 d + 8 k + 20 bytes a row
+    and candidate.
     """
     problem, engine, sample = work.problem, work.settings.engine, all_rows.sample
-    random = work.random("trees")
+    threads, random = all_rows.threads, work.random("trees")
     share = max(1, round(leaf_size * len(sample) / all_rows.n_rows))
     n_targets = problem.Y.shape[1]
     with ExitStack() as stack:
         jobs: list[_Job] = []
-        size = sum(
-            4 * problem.inputs[c.configuration.scaling].shape[1] + 8 * n_targets for c in candidates
-        )
-        waiting = all_rows.n_rows * size * work.settings.n_trees
-        scratch = waiting > _WAITING * all_rows.budget
-        for number, c in enumerate(candidates):
+        rows = sum(_bytes_of_rows(work, all_rows.n_rows, c) for c in candidates)
+        scratch = 2.0 * rows > _WAITING * all_rows.budget
+        numbered = [
+            (i, random.spawn(1)[0] if t else None)
+            for i in range(len(candidates))
+            for t in range(work.settings.n_trees)
+        ]
+
+        def grow(job: tuple[int, np.random.Generator | None]) -> Tree:
+            c = candidates[job[0]]
             X = problem.rows(c.configuration.scaling, c.metric).X
-            for t in range(work.settings.n_trees):
-                tree = grow_tree(X, share, random=random if t else None)
-                store = LeafStore(
-                    tree.n_leaves, X.shape[1], n_targets, n_rows=all_rows.n_rows, scratch=scratch
-                )
-                jobs.append(_Job(number, c, tree, stack.enter_context(store)))
+            return grow_tree(X, share, random=job[1])
+
+        for (i, _), tree in zip(numbered, run_blocks(grow, numbered, threads), strict=True):
+            store = LeafStore(
+                tree.n_leaves,
+                tree.directions.shape[1],
+                n_targets,
+                n_rows=all_rows.n_rows,
+                scratch=scratch,
+            )
+            jobs.append(_Job(i, candidates[i], tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
         for block in all_rows.blocks(used):
             work.clock.over(1.0)  # raises if the fit was stopped
-            for job in jobs:
+
+            def add(job: _Job, block: TableBlock = block) -> None:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
                 leaves = engine.route(job.tree, X)
                 job.store.add(leaves, X, block.Y, block.weight, start=block.start)
-        solved = [_solve(work, job, leaf_size, tries, sample) for job in jobs]
+
+            run_blocks(add, jobs, threads)
+        solved = [_solve(work, job, leaf_size, sample) for job in jobs]
     out: list[Fitted] = []
     for number, c in enumerate(candidates):
         trees = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]
@@ -140,32 +190,41 @@ def fit_leaves_of_all_rows(
     return out
 
 
-def _solve(
-    work: Work, job: _Job, leaf_size: int, tries: int, sample: IntArray
-) -> tuple[Partition, FloatArray]:
-    """Solve the leaves of a tree in batches; return them and held-out outputs of the sample."""
-    clock, c = work.clock, job.candidate
+def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Partition, FloatArray]:
+    """Solve the leaves of a tree in batches; return them and held-out outputs of the sample.
+
+    Some leaves try settings, and the others take the mean of what these chose.
+    """
+    engine, clock, c, n_leaves = work.settings.engine, work.clock, job.candidate, job.tree.n_leaves
     leaves: dict[int, Leaf] = {}
     held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
-    for batch in _batches(job.store.leaves(), 2 * leaf_size):
-        tasks = [LeafTask(some.rows, c.configuration.distance, c.setting) for some in batch]
-        fitted = work.settings.engine.fit(
-            tasks,
-            tries=1 if clock.over(0.9) else tries,
-            stop=lambda: clock.over(0.9),
-            on_error=clock.stop,
-        )
-        for some, leaf in zip(batch, fitted, strict=True):
-            place = np.searchsorted(sample, some.positions)
-            there = sample[np.minimum(place, len(sample) - 1)] == some.positions
-            held_out[place[there]] = leaf.fit.left_out[there]
-            fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0])  # only the sample's are needed
-            leaves[some.leaf] = replace(leaf, fit=fit)
-        work.report("all rows", f"{c.configuration}", len(leaves) - 1, job.tree.n_leaves)
-    return Partition(job.tree, tuple(leaves[i] for i in range(job.tree.n_leaves))), held_out
+
+    def solve(some: Iterator[LeafRows], setting: Setting, tries: int) -> None:
+        for batch in _batches(some, 2 * leaf_size, _TOGETHER * engine.speed):
+            tasks = [LeafTask(one.rows, c.configuration.distance, setting) for one in batch]
+            fitted = engine.fit(
+                tasks,
+                tries=1 if clock.over(0.9) else tries,
+                stop=lambda: clock.over(0.9),
+                on_error=clock.stop,
+            )
+            for one, leaf in zip(batch, fitted, strict=True):
+                place = np.searchsorted(sample, one.positions)
+                there = sample[np.minimum(place, len(sample) - 1)] == one.positions
+                held_out[place[there]] = leaf.fit.left_out[there]
+                fit = replace(leaf.fit, left_out=leaf.fit.left_out[:0].copy())  # those are enough
+                leaves[one.leaf] = replace(leaf, fit=fit)
+            work.report("all rows", f"{c.configuration}", len(leaves) - 1, n_leaves)
+
+    count = min(-(-n_leaves // _TUNED), _MOST_TUNED)
+    tuned = np.unique(np.linspace(0, n_leaves, count, endpoint=False).astype(np.intp))
+    solve(job.store.leaves(only=tuned), c.setting, _TRIES)
+    shared = middle_setting(list(leaves.values())) if leaves else c.setting
+    solve(job.store.leaves(but=set(leaves)), shared, 1)
+    return Partition(job.tree, tuple(leaves[i] for i in range(n_leaves))), held_out
 
 
-def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows]]:
+def _batches(leaves: Iterator[LeafRows], largest: int, together: float) -> Iterator[list[LeafRows]]:
     """Yield batches of leaves whose kernel matrices fit together; thin out too large leaves."""
     batch: list[LeafRows] = []
     size = 0
@@ -174,7 +233,7 @@ def _batches(leaves: Iterator[LeafRows], largest: int) -> Iterator[list[LeafRows
             chosen = np.linspace(0, len(some.positions) - 1, largest).astype(np.intp)
             some = LeafRows(some.leaf, some.rows.take(chosen), some.positions[chosen])
         entries = len(some.positions) ** 2
-        if batch and size + entries > _TOGETHER:
+        if batch and size + entries > together:
             yield batch
             batch, size = [], 0
         batch.append(some)

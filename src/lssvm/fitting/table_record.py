@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, tie_scores
-from lssvm._core.blocks import run_stream
+from lssvm._core.blocks import run_blocks, run_stream
 from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import draw_rows, hash_positions, rank_hashes
 from lssvm.data.dataset import Dataset
@@ -23,6 +23,7 @@ from lssvm.data.folds import (
 from lssvm.data.preparation import Learned
 from lssvm.fitting.record import Features, Fit, Member, Scaling, State
 from lssvm.kernels import Kernel, Metric
+from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
@@ -522,25 +523,29 @@ _ROWS = 600  # at which gradients are taken
 _PRODUCTS = 2**32  # of rows, basis and features: at fewer rows where there are more of them
 
 
-def column_importances(fit: TableFit) -> FloatArray:
+def column_importances(fit: TableFit, threads: int = 1) -> FloatArray:
     """Return how much the output changes along every column, summing to 1."""
     n = len(fit.any_prepared.columns)
     total = np.zeros(n)
     for member in fit.members:
-        slopes = _mean_squared_slopes(member)
+        slopes = _mean_squared_slopes(member, threads)
         sources = np.asarray(fit.prepared[member.scaling].sources, dtype=np.intp)
         if slopes.sum() > 0:
             total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
     return total / total.sum() if total.sum() > 0 else total
 
 
-def _mean_squared_slopes(member: Member) -> FloatArray:
+def _mean_squared_slopes(member: Member, threads: int) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
-    parts = member.leaves()
+    model = member.model
+    parts: Sequence[Any] = [model] if isinstance(model, Expansion) else model.leaves
     parts = parts[:: -(-len(parts) // _LEAVES)]
-    most, total = max(1, _ROWS // len(parts)), []
-    for one in parts:
+    most = max(1, _ROWS // len(parts))
+
+    def slopes(part: Any) -> FloatArray:
+        one = part if isinstance(model, Expansion) else model.expansion(part)
         Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
         fewer = max(1, min(most, _PRODUCTS // max(Z.size * len(parts), 1)))
-        total.append(len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef))
-    return np.asarray(np.sum(total, axis=0))
+        return len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef)
+
+    return np.asarray(np.sum(run_blocks(slopes, parts, threads), axis=0))

@@ -179,20 +179,24 @@ class ClassScorer:
         clear = np.isfinite(losses[best]) and losses[best] < losses[0] - 1e-12
         return shifts[best] if clear else shifts[0]
 
-    def calibrated(self, outputs: FloatArray, rows: IntArray) -> Probabilities:
+    def calibrated(self, outputs: FloatArray, rows: IntArray, threads: int = 1) -> Probabilities:
         """Return the maps from outputs of some rows to probabilities."""
         table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
         # Decisions that a score has moved need not be those of the largest probability.
         decoding = None if outputs.shape[1] == 1 else "argmax"
-        return replace(calibrate(table, self.task.code, decoding), agrees=not self.chooses)
+        maps = calibrate(table, self.task.code, decoding, threads=threads)
+        return replace(maps, agrees=not self.chooses)
 
-    def calibrate(self, fit: TableFit, problem: Problem, clock: Clock) -> TableFit:
+    def calibrate(
+        self, fit: TableFit, problem: Problem, clock: Clock, threads: int = 1
+    ) -> TableFit:
         """Return the fit with the score and the probabilities of its held-out outputs."""
         outputs, rows = known_outputs(fit, learned=True)
         if clock.over(_SPENT):
             step = -(-outputs.size // _OUTPUTS)
             outputs, rows = outputs[::step], rows[::step]
-        return with_score(fit, self.score(*known_outputs(fit)), self.calibrated(outputs, rows))
+        maps = self.calibrated(outputs, rows, threads)
+        return with_score(fit, self.score(*known_outputs(fit)), maps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +275,9 @@ class NumberScorer:
         """Return zeros: predictions of numbers are not moved."""
         return np.zeros(outputs.shape[1])
 
-    def calibrate(self, fit: TableFit, problem: Problem, clock: Clock) -> TableFit:
+    def calibrate(
+        self, fit: TableFit, problem: Problem, clock: Clock, threads: int = 1
+    ) -> TableFit:
         """Return the fit with the score and the residuals of its held-out outputs."""
         outputs, rows = known_outputs(fit)
         gap, weight = problem.Y[rows] - outputs, problem.weight[rows]

@@ -292,7 +292,8 @@ class Work:
 
     def parallel(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Apply work to items on the threads of the engine; an error stops the clock for all."""
-        return run_blocks(work, items, self.settings.engine.n_workers, on_error=self.clock.stop)
+        threads = self.settings.engine.n_configurations
+        return run_blocks(work, items, threads, on_error=self.clock.stop)
 
     def report(self, stage: str, what: str, done: int, planned: int) -> None:
         """Report what is tried next."""

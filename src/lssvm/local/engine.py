@@ -114,8 +114,13 @@ class LeafEngine:
 
     @property
     def n_workers(self) -> int:
-        """Configurations that may be computed at the same time, each by `single_threaded`."""
+        """Leaves that are computed at the same time."""
         return self.threads
+
+    @property
+    def n_configurations(self) -> int:
+        """Configurations that may be computed at the same time, each by `single_threaded`."""
+        return self.n_workers
 
     @property
     def speed(self) -> float:

@@ -122,16 +122,23 @@ class LocalModel:
         partition : Partition
             One of the model's.
         """
-        return [
-            Expansion(
-                KERNEL_OF[self.distance](leaf.setting.gamma),
-                np.asarray(leaf.rows.X, dtype=np.float64),
-                leaf.fit.coef,
-                leaf.fit.intercept,
-                np.full(self.n_outputs, leaf.setting.C),
-            )
-            for leaf in partition.leaves
-        ]
+        return [self.expansion(leaf) for leaf in partition.leaves]
+
+    def expansion(self, leaf: Leaf) -> Expansion:
+        """Return the kernel expansion of a leaf, its rows in double precision.
+
+        Parameters
+        ----------
+        leaf : Leaf
+            One of the model's.
+        """
+        return Expansion(
+            KERNEL_OF[self.distance](leaf.setting.gamma),
+            np.asarray(leaf.rows.X, dtype=np.float64),
+            leaf.fit.coef,
+            leaf.fit.intercept,
+            np.full(self.n_outputs, leaf.setting.C),
+        )
 
     def outputs(self, X: FloatArray, *, engine: LeafEngine = ONE_THREAD) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d).

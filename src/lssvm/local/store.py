@@ -7,11 +7,12 @@ when its leaves are solved.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,8 +143,19 @@ class LeafStore:
                 "some space there, or set TMPDIR to a folder with more."
             ) from error
 
-    def leaves(self) -> Iterator[LeafRows]:
-        """Yield the leaves that have rows, in order; each bundle is given up once it was read."""
+    def leaves(
+        self, *, only: IntArray | None = None, but: Collection[int] = ()
+    ) -> Iterator[LeafRows]:
+        """Yield the leaves that have rows, in order.
+
+        Parameters
+        ----------
+        only : int array, optional
+            The leaves that are wanted, where all stay here; otherwise rows are given up once they
+            were read.
+        but : collection of int, default=()
+            Leaves that are not wanted.
+        """
         for file in self._files:
             try:
                 file.close()
@@ -152,28 +164,32 @@ class LeafStore:
                     f"The scratch folder {self._folder} is full ({error.strerror}): free some "
                     "space there, or set TMPDIR to a folder with more."
                 ) from error
-        for i in range(len(self._blocks)):
-            rows = self._read(i)
+        bundles = range(len(self._blocks)) if only is None else np.unique(only // self._per_bundle)
+        for i in bundles:
+            rows = self._read(int(i), keep=only is not None)
+            if only is not None:
+                rows = rows[np.isin(rows["leaf"], only)]
             order = np.argsort(rows["leaf"], kind="stable")
-            leaf = rows["leaf"][order]
-            for members in np.split(order, np.flatnonzero(np.diff(leaf)) + 1):
-                if len(members):
-                    leaf_rows = rows[members]
-                    yield LeafRows(
-                        int(leaf_rows["leaf"][0]),
-                        Rows(
-                            leaf_rows["X"].copy(), leaf_rows["Y"].copy(), leaf_rows["weight"].copy()
-                        ),
-                        leaf_rows["position"].astype(np.intp),
-                    )
+            leaf, position = rows["leaf"][order], rows["position"][order].astype(np.intp)
+            X, Y, weight = rows["X"][order], rows["Y"][order], rows["weight"][order]
+            del rows
+            ends = [*np.flatnonzero(np.diff(leaf) != 0) + 1, len(leaf)]
+            for begin, end in itertools.pairwise([0, *ends]):
+                if end > begin and int(leaf[begin]) not in but:
+                    at = slice(begin, end)
+                    some = Rows(X[at], Y[at], weight[at])
+                    yield LeafRows(int(leaf[begin]), some, position[at])
 
-    def _read(self, bundle: int) -> AnyArray:
+    def _read(self, bundle: int, keep: bool) -> AnyArray:
         if self._folder is None:
-            blocks, self._blocks[bundle] = self._blocks[bundle], []
-            return np.concatenate(blocks) if blocks else np.empty(0, dtype=self._type)
+            blocks, empty = self._blocks[bundle], np.empty(0, dtype=self._type)
+            rows = np.concatenate(blocks) if len(blocks) > 1 else (*blocks, empty)[0]
+            self._blocks[bundle] = [rows] if keep else []
+            return rows
         path = self._folder / f"{bundle}.rows"
         rows = np.fromfile(path, dtype=self._type)
-        path.unlink()
+        if not keep:
+            path.unlink()
         return rows
 
     def close(self) -> None:

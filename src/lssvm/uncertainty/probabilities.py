@@ -16,7 +16,7 @@ from scipy.optimize import brentq, isotonic_regression
 from scipy.special import expit, softmax
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, tie_scores
-from lssvm._core.blocks import slices
+from lssvm._core.blocks import run_blocks, slices
 from lssvm._core.errors import InvalidInputError, NumericalWarning, not_usable
 from lssvm.codes import Code, decode
 from lssvm.data.folds import observation_weight, repeats_by_nature
@@ -439,9 +439,13 @@ class Probabilities:
 
 
 def calibrate(
-    table: OutOfFold, code: Code, decoding: str | None = None, method: str = "auto"
+    table: OutOfFold,
+    code: Code,
+    decoding: str | None = None,
+    method: str = "auto",
+    threads: int = 1,
 ) -> Probabilities:
-    """Fit the maps from scores to probabilities."""
+    """Fit the maps from scores to probabilities, those of several classes on threads."""
     labels = table.labels
     weight = np.ones(len(labels)) if table.weight is None else table.weight
     good = np.all(np.isfinite(table.scores), axis=1) & (weight > 0)
@@ -461,7 +465,7 @@ def calibrate(
     else:
         labels, weight = labels[good], weight[good]
         scores = _class_scores(code, decoding, table.scores[good])
-        maps, p = _class_maps(scores, labels, weight, method)
+        maps, p = _class_maps(scores, labels, weight, method, threads)
         sharpness = fit_sharpness(p, labels, weight)
         p = sharpened(p, sharpness)
     misfit = 1.0 - p[np.arange(len(p)), labels]
@@ -470,7 +474,7 @@ def calibrate(
 
 
 def _class_maps(
-    scores: FloatArray, labels: IntArray, weight: FloatArray, method: str
+    scores: FloatArray, labels: IntArray, weight: FloatArray, method: str, threads: int
 ) -> tuple[list[Calibrator], FloatArray]:
     """Return a map per class, and probabilities (n, K) by maps that were fitted to other rows.
 
@@ -483,20 +487,22 @@ def _class_maps(
     new = np.any(np.diff(tied[order], axis=0) != 0.0, axis=1)
     folds = np.empty(len(labels), dtype=np.intp)
     folds[order] = np.concatenate([[0], np.cumsum(new)]) % _FOLDS
-    maps: list[Calibrator] = []
     p = np.empty(scores.shape)
-    for c in range(scores.shape[1]):
+
+    def fit_class(c: int) -> Calibrator:
         score, positive, w = _usable(scores[:, c], labels == c, weight)
         chosen = _method(score, positive, w, method)
-        maps.append(_fit(score, positive, w, chosen))
+        whole = _fit(score, positive, w, chosen)
         for v in range(_FOLDS):
             test = folds == v
+            one = whole
             if test.any() and not test.all():
                 rest = ~test
                 one = fit_calibrator(scores[rest, c], labels[rest] == c, weight[rest], chosen)
-            else:
-                one = maps[c]
             p[test, c] = one(scores[test, c])
+        return whole
+
+    maps = run_blocks(fit_class, range(scores.shape[1]), threads, operations=1e4 * scores.size)
     return maps, _normalised(p)
 
 
