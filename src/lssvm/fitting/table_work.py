@@ -21,6 +21,7 @@ from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY, Shape
 from lssvm.local import LeafEngine, LocalModel, Setting
 from lssvm.local.engine import ONE_THREAD
+from lssvm.solvers.exact import ExactPath
 
 Callback = Callable[[dict[str, Any]], None]
 Item = TypeVar("Item")
@@ -269,7 +270,10 @@ Fitted = tuple[Candidate, LocalModel | Expansion, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What the stages of a fit share: problem, settings, clock, scorer, folds and callback."""
+    """What the stages of a fit share: problem, settings, clock, scorer, folds and callback.
+
+    ``paths`` are eigendecompositions of all rows that the screening leaves to nested folds.
+    """
 
     problem: Problem
     settings: TableSettings
@@ -279,6 +283,7 @@ class Work:
     callback: Callback
     best: list[float] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    paths: dict[Configuration, list[ExactPath]] = field(default_factory=dict)
     lock: Any = field(default_factory=Lock)
 
     @property

@@ -627,6 +627,33 @@ def solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class PathInverses:
+    """The models of q values of C with their matrices P, see the module.
+
+    Attributes
+    ----------
+    coef : array of shape (q, n, k)
+        alpha.
+    nu : array of shape (q, n)
+        A^-1 1.
+    B : array of shape (n, n)
+        Scaled eigenvectors: A^-1 is B diag(shrunk) B^T.
+    shrunk : array of shape (q, n)
+        Its eigenvalues.
+    whole : array of shape (q, n)
+        The diagonal of A^-1.
+    P : array of shape (q, n, n)
+    """
+
+    coef: FloatArray
+    nu: FloatArray
+    B: FloatArray
+    shrunk: FloatArray
+    whole: FloatArray
+    P: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class ExactPath:
     """The eigendecomposition from which the exact model of every C follows in n^2 operations.
 
@@ -675,28 +702,43 @@ class ExactPath:
             left_out = _left_out(self.Y, coef, nu, whole[:, j], block, self.repeats)
             yield ExactFit(coef, path.b[j], left_out)
 
-    def left_out_of_folds(self, Cs: FloatArray, folds: IntArray) -> FloatArray:
+    def inverses(self, Cs: FloatArray) -> PathInverses:
+        """Return what the models of all C without any fold follow from: n^3 q operations."""
+        root = self.state.u
+        path = self.state.bordered(Cs, root[:, None] * self.Y)
+        nu = np.ascontiguousarray((root[:, None] * path.eta).T)
+        B, total = root[:, None] * path.Q, nu.sum(axis=1)
+        P = np.empty((len(Cs), len(B), len(B)))
+        for j, half_shrunk in enumerate(np.sqrt(path.d.T)):
+            half = B * half_shrunk
+            np.matmul(half, half.T, out=P[j])  # a symmetric product: half the operations
+            P[j] -= np.outer(nu[j], nu[j] / total[j])
+        return PathInverses(
+            np.moveaxis(root[:, None, None] * path.beta, 1, 0),
+            nu,
+            B,
+            path.d.T,
+            root**2 * path.inverse_diagonal().T,
+            P,
+        )
+
+    def left_out_of_folds(
+        self, Cs: FloatArray, folds: IntArray, known: PathInverses | None = None
+    ) -> FloatArray:
         """Return the outputs of all rows by models that have not seen a fold, (q, g, n, k).
 
         Rows of the fold are those of the model without the fold; every other row is that of the
-        model without the fold and the row (or the row's group).
+        model without the fold and the row (or the row's group). ``known`` is what `inverses`
+        returned for the same C.
         """
-        n, (g, s), root = len(self.Y), folds.shape, self.state.u
-        path = self.state.bordered(Cs, root[:, None] * self.Y)
-        coef = np.moveaxis(root[:, None, None] * path.beta, 1, 0)  # (q, n, k)
-        nu, shrunk = np.ascontiguousarray((root[:, None] * path.eta).T), path.d.T  # (q, n)
-        whole = root**2 * path.inverse_diagonal().T
-        q, total, B = len(Cs), nu.sum(axis=1), root[:, None] * path.Q
-
-        def of_inverse(rows: IntArray) -> FloatArray:
-            """Return the rows of P, shape (q, len(rows), n)."""
-            known = (B[rows] * shrunk[:, None, :]) @ B.T
-            return np.asarray(known - nu[:, rows, None] * (nu / total[:, None])[:, None, :])
-
-        P = of_inverse(folds.ravel()).reshape(q, g, s, n)
+        n, (g, s) = len(self.Y), folds.shape
+        known = self.inverses(Cs) if known is None else known
+        coef, nu, B, shrunk, whole = known.coef, known.nu, known.B, known.shrunk, known.whole
+        q, total = len(Cs), nu.sum(axis=1)
+        P = known.P[:, folds]  # (q, g, s, n)
         each = np.arange(g)[:, None]
         own = P[:, each[:, :, None], np.arange(s)[:, None], folds[:, None, :]]
-        inverse = np.linalg.pinv(own, rcond=_SINGULAR, hermitian=True)  # (q, g, s, s)
+        inverse = _inverse_each(own) if s < n else np.zeros_like(own)  # (q, g, s, s)
         gain = inverse @ P
         residuals = inverse @ coef[:, folds]  # (q, g, s, k)
         rest = coef[:, None] - np.swapaxes(P, 2, 3) @ residuals  # (q, g, n, k)
@@ -718,6 +760,14 @@ class ExactPath:
             out[:, :, groups] = np.where(some[..., None, None], values, 0.0)
         out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
         return out
+
+
+def _inverse_each(G: FloatArray) -> FloatArray:
+    """Return the inverses of symmetric matrices (..., s, s), pseudo-inverses if one is singular."""
+    try:
+        return np.asarray(np.linalg.inv(G))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(G, rcond=_SINGULAR, hermitian=True))
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:
