@@ -30,7 +30,13 @@ from scipy.linalg import blas, eigh, lapack
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning, not_known, not_usable
-from lssvm._core.lapack import factorise_triangle, invert_triangle, solve_triangle
+from lssvm._core.lapack import (
+    factorise_triangle,
+    invert_triangle,
+    solve_triangle,
+    symmetric_times,
+    triangle_times,
+)
 from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.base import (
     DualSystem,
@@ -254,27 +260,38 @@ def refine(
 ) -> ExactFit | None:
     """Return the solution in double precision, or None where conjugate gradients do not converge.
 
-    As `refine_exact`, but K is kept; without leave-one-out outputs.
+    As `refine_exact`, but K is kept; without leave-one-out outputs. The factor may be in either
+    precision, and that of a matrix with another noise.
     """
     n = len(K)
     right = np.column_stack([np.ones(n), Y])
     factor = inverse_factor.T if inverse_factor.flags.c_contiguous else inverse_factor
+    few = right.shape[1] <= _FEW
+    trmm = blas.strmm if factor.dtype == np.float32 else blas.dtrmm
+
+    def product(X: FloatArray) -> FloatArray:
+        return symmetric_times(K.T, X) if few and K.flags.c_contiguous else K @ X
 
     def precondition(R: FloatArray) -> FloatArray:
-        half = blas.strmm(1.0, factor, np.asfortranarray(R, dtype=np.float32), lower=1)
-        return np.asarray(blas.strmm(1.0, factor, half, lower=1, trans_a=1), dtype=np.float64)
+        if few:
+            half = triangle_times(factor, R, transposed=False)
+            found = triangle_times(factor, half, transposed=True)
+        else:
+            half = trmm(1.0, factor, np.asfortranarray(R, dtype=factor.dtype), lower=1)
+            found = trmm(1.0, factor, half, lower=1, trans_a=1)
+        return np.asarray(found, dtype=np.float64)
 
     size = np.linalg.norm(right, axis=0)
     size[size == 0.0] = 1.0
     x = precondition(right / size) * size
-    R = right - K @ x - noise[:, None] * x
+    R = right - product(x) - noise[:, None] * x
     Z = precondition(R / size) * size
     P, rho = Z, np.einsum("ij,ij->j", R, Z)
     for _ in range(_STEPS):
         if np.all(np.linalg.norm(R, axis=0) <= _REFINED * size):
             coef, intercept, _ = _centred(x)
             return ExactFit(coef, intercept, np.empty((0, Y.shape[1])))
-        A = K @ P + noise[:, None] * P
+        A = product(P) + noise[:, None] * P
         curvature = np.einsum("ij,ij->j", P, A)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
         x, R = x + step * P, R - step * A
