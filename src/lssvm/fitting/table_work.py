@@ -156,6 +156,8 @@ class TableSettings:
         Rows that a metric is learned from at most, in leaves of ``learned_leaf`` rows.
     learned_leaf : int
         Rows of these leaves, and the size from which leaves of the model are doubled.
+    slopes : int
+        Rows at which the slopes of a metric or warp are taken, at most.
     scored_on : int
         Other rows on which its rounds are compared, at most.
     rounds : int
@@ -199,6 +201,7 @@ class TableSettings:
     plain: int = 3
     learned_on: int = 16_000
     learned_leaf: int = 1000
+    slopes: int = 2000
     scored_on: int = 2500
     rounds: int = 8
     patience: int = 1
@@ -230,6 +233,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         plain=2,
         learned_on=4000,
         learned_leaf=500,
+        slopes=1000,
         scored_on=1500,
         rounds=3,
         patience=0,
@@ -237,7 +241,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     ),
     "balanced": dict(),
     "best": dict(
-        gain=1e-4, screened=1500, kept=6, plain=6, learned_on=32_000, rounds=12, n_trees=2
+        gain=1e-4,
+        screened=1500,
+        kept=6,
+        plain=6,
+        learned_on=32_000,
+        slopes=4000,
+        rounds=12,
+        n_trees=2,
     ),
 }
 """The settings of every preset."""

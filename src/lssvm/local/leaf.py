@@ -178,8 +178,10 @@ class Leaf:
             return np.asarray((self.rows.Y - self.fit.left_out) ** 2)
         return self.kept
 
-    def nearby_error(self, X: FloatArray | None, distance: Distance, count: int) -> FloatArray:
-        """Return the mean squared leave-one-out error of the nearest rows, shape (n, k).
+    def nearby_error(
+        self, X: FloatArray | None, distance: Distance, counts: int | Sequence[int]
+    ) -> FloatArray:
+        """Return mean squared leave-one-out errors of the nearest rows, shape (n, k) or (c, n, k).
 
         Parameters
         ----------
@@ -187,25 +189,31 @@ class Leaf:
             Mapped rows; None for the rows of the leaf, each without itself.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
-        count : int
+        counts : int or sequence of c ints
             Rows that are averaged, in addition to one row of the leaf's mean error.
         """
         squares = self.squares
         n = len(squares)
         new = self.rows.X if X is None else X
         together = self.rows.together() if X is None else np.empty(0, dtype=np.intp)
-        count = min(count, n)
+        tried = [min(c, n) for c in ([counts] if isinstance(counts, int) else counts)]
         mean = squares.mean(axis=0)
-        out = np.empty((len(new), squares.shape[1]))
+        out = np.empty((len(tried), len(new), squares.shape[1]))
         for block in slices(len(new), max(1, _ENTRIES // n)):
             D = distances(new[block], self.rows.X, distance)
             if X is None:  # neither the row nor what is left out with it
                 D[together[block][:, None] == together] = np.inf
-            near = np.argpartition(D, count - 1, axis=1)[:, :count]
-            known = np.isfinite(np.take_along_axis(D, near, axis=1))[:, :, None]
-            out[block] = (squares[near] * known).sum(axis=1) + mean
-            out[block] /= known.sum(axis=1) + 1.0
-        return out
+            near = np.argpartition(D, max(tried) - 1, axis=1)[:, : max(tried)]
+            close = np.take_along_axis(D, near, axis=1)
+            if len(tried) > 1:
+                order = np.argsort(close, axis=1, kind="stable")
+                near, close = (np.take_along_axis(one, order, axis=1) for one in (near, close))
+            known = np.isfinite(close)[:, :, None]
+            errors = squares[near] * known
+            for A, count in zip(out, tried, strict=True):
+                A[block] = errors[:, :count].sum(axis=1) + mean
+                A[block] /= known[:, :count].sum(axis=1) + 1.0
+        return out[0] if isinstance(counts, int) else out
 
     def outputs(self, X: FloatArray, distance: Distance, pairs: int | None = None) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d), in blocks.
@@ -397,9 +405,7 @@ def fit_logistic_leaf(
     return best
 
 
-def exponential(
-    D: FloatArray, gamma: float, out: FloatArray, *, half: bool = False
-) -> FloatArray:
+def exponential(D: FloatArray, gamma: float, out: FloatArray, *, half: bool = False) -> FloatArray:
     """Return exp(-gamma D), written to ``out``; with ``half`` the triangle above the diagonal."""
     for block in slices(len(D), _ROWS if half else len(D)):
         part = out[block, block.start :] if half else out
