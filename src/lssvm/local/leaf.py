@@ -206,7 +206,7 @@ class Leaf:
             near = np.argpartition(D, max(tried) - 1, axis=1)[:, : max(tried)]
             close = np.take_along_axis(D, near, axis=1)
             if len(tried) > 1:
-                order = np.argsort(close, axis=1, kind="stable")
+                order = np.argpartition(close, [c - 1 for c in tried], axis=1)
                 near, close = (np.take_along_axis(one, order, axis=1) for one in (near, close))
             known = np.isfinite(close)[:, :, None]
             errors = squares[near] * known
