@@ -152,6 +152,26 @@ def solve_triangle(A: FloatArray, B: FloatArray, *, lower: bool, transposed: boo
     _call(_typed("trsm", A), "L", uplo, trans, "N", r, q, 1.0, A, _leading(A), B, _leading(B))
 
 
+def symmetric_times(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return A B for a symmetric A (r, r) and few columns B (r, q), one by one (BLAS's dsymv)."""
+    r, q = B.shape
+    B = np.asfortranarray(B, dtype=A.dtype)
+    out = np.zeros((r, q), dtype=A.dtype, order="F")
+    for j in range(q):
+        _call(_typed("symv", A), "L", r, 1.0, A, _leading(A), B[:, j], 1, 0.0, out[:, j], 1)
+    return out
+
+
+def triangle_times(A: FloatArray, B: FloatArray, *, transposed: bool) -> FloatArray:
+    """Return L B or L^T B for the lower triangle L of A (r, r), few columns B (BLAS's dtrmv)."""
+    r, q = B.shape
+    out = np.array(B, dtype=A.dtype, order="F")
+    for j in range(q):
+        word = "T" if transposed else "N"
+        _call(_typed("trmv", A), "L", word, "N", r, A, _leading(A), out[:, j], 1)
+    return out
+
+
 def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
     """Add factor B B^T to the lower triangle of A (r, r), for B (r, q) (BLAS's dsyrk)."""
     r, q = B.shape

@@ -17,13 +17,14 @@ from lssvm.fitting.stacking import (
     mean_loss,
     row_losses,
 )
-from lssvm.fitting.table_work import SMALL, Fitted, OutOfTime, Plan, Work
+from lssvm.fitting.table_work import Fitted, OutOfTime, Plan, Work
 from lssvm.local import LeafTask, LocalModel, Setting
 from lssvm.local.leaf import Leaf
 from lssvm.local.model import middle_setting
 from lssvm.solvers import ExactFit
 
 _LOG_LOSS_COST = 0.25  # share of the cost that counts: rankings gain more than the log loss shows
+_TRIAL_ROWS = 1000  # of a single leaf that are tried at least
 _LOG_LOSS_TIME = 2.0  # that all leaves take, relative to the trial leaves and their cubed sizes
 
 
@@ -82,8 +83,8 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     # A leaf of one class would not show whether it pays.
     mixed = [leaf for leaf in model.leaves if np.ptp(leaf.rows.Y) > 0.0] or list(model.leaves)
     trial_leaves = mixed[len(mixed) // 2 % 10 :: 10]
-    if len(model.leaves) == 1:
-        half = problem.sample(max(n // 2, SMALL), work.random("log loss"))
+    if len(model.leaves) == 1 and n > _TRIAL_ROWS:
+        half = problem.sample(max(n // 2, _TRIAL_ROWS), work.random("log loss"))
         rows = problem.rows(configuration.scaling, candidate.metric, half)
         trial_leaves = engine.fit([LeafTask(rows, configuration.distance, squared)], draft=True)
     Y = np.concatenate([leaf.rows.Y for leaf in trial_leaves])
@@ -93,15 +94,16 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     )
     start = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
 
-    def tasks(leaves: Sequence[Leaf], setting: Setting) -> list[LeafTask]:
+    def tasks(leaves: Sequence[Leaf], setting: Setting, near: list[ExactFit]) -> list[LeafTask]:
         return [
-            LeafTask(leaf.rows, configuration.distance, setting, rescaled(leaf.fit, stack))
-            for leaf in leaves
+            LeafTask(leaf.rows, configuration.distance, setting, fit)
+            for leaf, fit in zip(leaves, near, strict=True)
         ]
 
     trial_begin = clock.now()
+    near = [rescaled(leaf.fit, stack) for leaf in trial_leaves]
     trial = engine.fit(
-        tasks(trial_leaves, start), tries=4, stop=lambda: clock.over(0.8), draft=True
+        tasks(trial_leaves, start, near), tries=4, stop=lambda: clock.over(0.8), draft=True
     )
     after = log_odds_scale(np.concatenate([leaf.fit.left_out for leaf in trial]), Y, weight)[1]
     gain = 1.0 - after / before if before > 0 else 0.0
@@ -117,9 +119,11 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
             raise OutOfTime
         return False
 
+    same = len(leaves) == 1 and trial[0].rows is leaves[0].rows
+    near = [trial[0].fit] if same else [rescaled(leaf.fit, stack) for leaf in leaves]
     try:
         new_leaves = iter(
-            engine.fit(tasks(leaves, middle_setting(trial)), stop=stop, on_error=clock.stop)
+            engine.fit(tasks(leaves, middle_setting(trial), near), stop=stop, on_error=clock.stop)
         )
     except OutOfTime:
         clock.resume()

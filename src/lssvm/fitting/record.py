@@ -161,8 +161,10 @@ class Member:
             return one.outputs(X, engine=find_engine(backend))
         return backend.outputs(one.kernel, X, one.basis, one.coef, one.intercept)
 
-    def squared_error(self, features: Features | None, n: int, nearby: int = 0) -> FloatArray:
-        """Return the mean squared error around rows, (n, 1) or (n, k); see `LocalModel`."""
+    def squared_error(
+        self, features: Features | None, n: int, nearby: int | Sequence[int] = 0
+    ) -> FloatArray:
+        """Return mean squared errors around rows, (n, 1) or (.., n, k); see `LocalModel`."""
         if isinstance(self.model, Expansion):
             return np.full((n, 1), self.error)
         return self.model.squared_error(

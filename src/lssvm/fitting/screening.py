@@ -59,7 +59,8 @@ def screen(work: Work) -> list[Candidate]:
         start = clock.now()
         rows = problem.rows(kind.scaling, settings.metric, chosen)
         D = _distances(rows.X, kind, squares)
-        candidate = tune(rows, kind, D, work.folds[chosen], lambda: clock.over(0.25))
+        known = work.paths.setdefault(kind, []) if len(chosen) == problem.n else None
+        candidate = tune(rows, kind, D, work.folds[chosen], lambda: clock.over(0.25), known)
         took = clock.now() - start
         clock.measured(10.0 * len(chosen) ** 3, took / settings.engine.n_workers)
         return work.with_loss(replace(candidate, metric=settings.metric, rows=chosen, seconds=took))
@@ -102,11 +103,16 @@ def tune(
     D: FloatArray,
     folds: IntArray,
     stop: Callable[[], bool] = lambda: False,
+    known: list[ExactPath] | None = None,
 ) -> Candidate:
-    """Return a candidate with the C and gamma of the smallest leave-one-out error."""
+    """Return a candidate with the C and gamma of the smallest leave-one-out error.
+
+    The decompositions of the grid, if it is used, are added to ``known``.
+    """
     median = median_distance(D)
     if len(D) <= _PATH_ROWS:
-        setting, error, nested = tune_on_grid(rows, D, median, folds, stop)
+        paths = exact_paths(rows, D, median, stop)
+        setting, error, nested = tune_on_grid(rows, paths, folds, [] if known is None else known)
         return Candidate(configuration, setting, error, 0.0, outputs=nested, nested=nested)
     start = Setting(10.0, 0.5 / median)
     leaf = fit_leaf(rows, configuration.distance, start, tries=12, stop=stop, D=D, draft=True)
@@ -114,19 +120,21 @@ def tune(
 
 
 def tune_on_grid(
-    rows: Rows, D: FloatArray, median: float, folds: IntArray, stop: Callable[[], bool]
+    rows: Rows, paths: Iterator[tuple[float, ExactPath]], folds: IntArray, known: list[ExactPath]
 ) -> tuple[Setting, float, FloatArray]:
     """Return the best setting of a grid, with one eigendecomposition for every width.
 
     Also return its error, which is too small as the smallest of many, and leave-one-out outputs
-    whose setting was chosen without the row's fold, whose error is not.
+    whose setting was chosen without the row's fold, whose error is not. The decompositions are
+    added to ``known``.
     """
     settings: list[Setting] = []
-    known: list[FloatArray] = []
-    for gamma, path in exact_paths(rows, D, median, stop):
+    left_out: list[FloatArray] = []
+    for gamma, path in paths:
         settings += [Setting(float(C), gamma) for C in C_GRID]
-        known += list(path.left_out(C_GRID))
-    outputs = np.array(known)  # (settings, n, k)
+        left_out += path.left_out(C_GRID)
+        known.append(path)
+    outputs = np.array(left_out)  # (settings, n, k)
     losses = ((rows.Y - outputs) ** 2).sum(axis=2) * rows.weight
     best = int(np.argmin(losses.sum(axis=1)))
     nested = choose_by_other_folds(losses, outputs, folds)
@@ -195,8 +203,8 @@ def nested_outputs(work: Work, learned: list[FloatArray], at_most: int) -> Float
     -----
     All choices are made again from the rows outside of a fold: a setting for each configuration by
     leave-one-out, the configurations that a stack uses, whose outputs have settings of other folds,
-    and weights by leave-one-out outputs. One eigendecomposition for every
-    configuration and width serves all folds (`lssvm.solvers.exact.ExactPath.left_out_of_folds`).
+    and weights by leave-one-out outputs. One eigendecomposition for every configuration and width,
+    that of the screening, serves all folds (`lssvm.solvers.exact.ExactPath.left_out_of_folds`).
     """
     problem = work.problem
     # Not stratified: the shares of the classes outside would give away those of the fold.
@@ -252,22 +260,34 @@ def tune_outside_folds(
 ) -> OuterFoldOutputs | None:
     """Tune a configuration without each of the folds (n,), numbered from 0; None: no time left."""
     problem = work.problem
-    rows = problem.rows(configuration.scaling, work.settings.metric)
-    D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
-    paths = [path for _, path in exact_paths(rows, D, median_distance(D))]
+    paths = work.paths.pop(configuration, [])
+    if len(paths) < len(_WIDTHS):
+        rows = problem.rows(configuration.scaling, work.settings.metric)
+        D = fill_distances(rows.X, configuration.distance, np.empty((problem.n, problem.n)))
+        paths = [path for _, path in exact_paths(rows, D, median_distance(D))]
     f = int(folds.max()) + 1
     tuned = OuterFoldOutputs(*(np.empty((f, *problem.Y.shape)) for _ in range(2)))
     batch_size = max(1, _ENTRIES // (len(paths) * len(C_GRID) * problem.Y.size))
-    for numbers, members in folds_of_equal_size(folds, batch_size):
-        if work.clock.over(0.8):
-            return None
-        outputs = np.concatenate([path.left_out_of_folds(C_GRID, members) for path in paths])
-        losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
-        for g, v in enumerate(numbers):
-            outside = folds != v
-            L, F = losses[:, g, outside], outputs[:, g]
-            tuned.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
-            tuned.nested[v, outside] = choose_by_other_folds(L, F[:, outside], work.folds[outside])
+    batches = list(folds_of_equal_size(folds, batch_size))
+    # One pass over the paths for all folds, where their outputs are few enough.
+    for some in [batches] if f <= batch_size else [[batch] for batch in batches]:
+        found: list[list[FloatArray]] = [[] for _ in some]
+        for path in paths:
+            if work.clock.over(0.8):
+                return None
+            known = path.inverses(C_GRID)
+            for parts, (_, members) in zip(found, some, strict=True):
+                parts.append(path.left_out_of_folds(C_GRID, members, known))
+        for (numbers, _), parts in zip(some, found, strict=True):
+            outputs = np.concatenate(parts)
+            losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)
+            for g, v in enumerate(numbers):
+                outside = folds != v
+                L, F = losses[:, g, outside], outputs[:, g]
+                tuned.outputs[v] = F[int(np.argmin(L.sum(axis=1)))]
+                tuned.nested[v, outside] = choose_by_other_folds(
+                    L, F[:, outside], work.folds[outside]
+                )
     return tuned
 
 

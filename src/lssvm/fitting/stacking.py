@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize, nnls
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, logsumexp
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
@@ -176,9 +176,13 @@ def _log_stack(
     target = np.asarray(Y > 0, dtype=np.float64)
 
     def losses(f: FloatArray) -> tuple[float, FloatArray]:
-        value = float(share @ row_losses(f, Y, "log"))
-        p = expit(f) if binary else softmax(f, axis=1)
-        return value, share[:, None] * (p - target)
+        if binary:
+            return float(share @ row_losses(f, Y, "log")), share[:, None] * (expit(f) - target)
+        below = f - f.max(axis=1, keepdims=True)
+        p = np.exp(below)
+        total = p.sum(axis=1, keepdims=True)
+        value = float(share @ (np.log(total[:, 0]) - (below * target).sum(axis=1)))
+        return value, share[:, None] * (p / total - target)
 
     base = np.tensordot(start, F, axes=1)  # (n, k)
     scale = float(np.sqrt(np.average((base**2).mean(axis=1), weights=share)))

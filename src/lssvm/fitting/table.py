@@ -78,8 +78,7 @@ from lssvm.tasks import Numbers
 _FIRST_ROUND_ROWS = 4000  # that the first round of a metric uses at most
 _METRIC_MIN_ROWS = 50  # below which no metric is tried
 _WARP_MIN_ROWS = 1000  # below which no warp is tried
-_GRADIENT_ROWS = 4000  # at which slopes are taken, at most
-_FOLD_GRADIENT_ROWS = 600  # the same in every fold
+_FOLD_GRADIENT_ROWS = 600  # at which slopes are taken in every fold, at most
 _FEWER_FOLDS = 3  # in which maps are compared from 1,000 rows on
 _ONE_LEAF_ROWS = 4000  # up to which one leaf has all rows, except with "fast"
 _REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less are dropped
@@ -253,6 +252,21 @@ def fit_draft(
     )
 
 
+def scored_draft(
+    work: Work, candidate: Candidate, learn: IntArray, scored: IntArray, tries: int
+) -> tuple[LocalModel, FloatArray]:
+    """Return a draft of some rows under the candidate's metric, and its outputs for others."""
+    problem, clock, settings = work.problem, work.clock, work.settings
+    leaf_size, start = min(settings.learned_leaf, settings.largest), clock.now()
+    metric = candidate.metric
+    model = fit_draft(work, candidate, metric, candidate.setting, learn, leaf_size, tries)
+    X = problem.rows(candidate.configuration.scaling, metric, scored).X
+    values = model.outputs(X, engine=settings.engine.single_threaded())
+    cost = len(learn) * min(leaf_size, len(learn)) ** 2
+    clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
+    return model, values
+
+
 def learn_on_rows(
     work: Work,
     candidate: Candidate,
@@ -260,41 +274,40 @@ def learn_on_rows(
     scored: IntArray,
     map_kind: str,
     rounds: int,
+    begun: tuple[LocalModel, FloatArray] | None = None,
 ) -> Candidate:
     """Learn a metric or warp on some rows in rounds; keep the round that is best for the others.
 
-    It begins at the round that the candidate has reached, and ends when rounds gain too little.
+    It begins at the round that the candidate has reached, of which ``begun`` is the draft if it is
+    known, and ends when rounds gain too little.
     """
     problem, clock, settings = work.problem, work.clock, work.settings
     kind = candidate.configuration
     begin, error = clock.now(), np.inf
     since = begin  # with the map that leads to a round, and the model that it begins with
-    best, metric, setting = candidate, candidate.metric, candidate.setting
+    best = current = candidate
     weight, Y = problem.weight[scored], problem.Y[scored]
-    leaf_size = min(settings.learned_leaf, settings.largest)
     failures = 0
+    cost = len(learn) * min(settings.learned_leaf, settings.largest, len(learn)) ** 2
     for number in range(candidate.rounds, candidate.rounds + rounds + 1):
         tries = 6 if candidate.stage == "screening" and not number else 3
-        start = clock.now()
-        model = fit_draft(work, candidate, metric, setting, learn, leaf_size, tries)
-        values = model.outputs(
-            problem.rows(kind.scaling, metric, scored).X, engine=settings.engine.single_threaded()
-        )
+        if begun is None or number > candidate.rounds:
+            model, values = scored_draft(work, current, learn, scored, tries)
+        else:
+            model, values = begun
         now = weighted_error(Y, values, weight)
         if now < error:
             best = replace(
                 candidate,
                 setting=middle_setting(model.leaves),
                 error=now,
-                metric=metric,
+                metric=current.metric,
                 rounds=number,
                 outputs=values,
                 rows=scored,
                 nested=None,
                 stage="metric",
             )
-        cost = len(learn) * min(leaf_size, len(learn)) ** 2
-        clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
         gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
         if number > candidate.rounds:
             text = f"{kind}, {map_kind}, round {number}"
@@ -304,7 +317,10 @@ def learn_on_rows(
         error = min(now, error)
         if failures > settings.patience or number == candidate.rounds + rounds or clock.over(0.5):
             break
-        metric, setting = next_map(work, candidate, model, metric, learn, map_kind, _GRADIENT_ROWS)
+        metric, setting = next_map(
+            work, candidate, model, current.metric, learn, map_kind, settings.slopes
+        )
+        current = replace(candidate, metric=metric, setting=setting)
     if number == candidate.rounds:
         work.step("metric", f"{kind}, no further round", np.nan, 0.0, since)
     return work.with_loss(replace(best, seconds=candidate.seconds + clock.now() - begin))
@@ -322,6 +338,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
     losses: list[FloatArray] = []  # of every round, by row
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
+    models: dict[int, LocalModel] = {}  # of the last round, by fold
     numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
     numbers = numbers if n < FEW else numbers[:_FEWER_FOLDS]
     scored = np.flatnonzero(np.isin(folds, numbers))
@@ -336,20 +353,20 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
                 return None
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             metric, setting = state[v]
+            if number:
+                metric, setting = state[v] = next_map(
+                    work, candidate, models[v], metric, outside, map_kind, _FOLD_GRADIENT_ROWS
+                )
             # The first fold chooses how settings change with the map, for all folds.
             tries = 3 if number and v == numbers[0] else 1
-            model = fit_draft(
+            models[v] = fit_draft(
                 work, candidate, metric, setting.times(*factor), outside, len(outside), tries
             )
             if tries > 1:
-                tuned = middle_setting(model.leaves)
+                tuned = middle_setting(models[v].leaves)
                 factor = tuned.C / setting.C, tuned.gamma / setting.gamma
             new = problem.rows(kind.scaling, metric, inside)
-            held_out[inside] = model.outputs(new.X, engine=engine)
-            if number < settings.rounds:
-                state[v] = next_map(
-                    work, candidate, model, metric, outside, map_kind, _FOLD_GRADIENT_ROWS
-                )
+            held_out[inside] = models[v].outputs(new.X, engine=engine)
         outputs.append(held_out)
         losses.append(
             row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
@@ -380,7 +397,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
         if clock.over(0.8):
             return None
         model = fit_draft(work, candidate, metric, setting, every, n, 1)
-        metric, setting = next_map(work, candidate, model, metric, every, map_kind, _GRADIENT_ROWS)
+        metric, setting = next_map(work, candidate, model, metric, every, map_kind, settings.slopes)
     return work.with_loss(
         replace(
             candidate,
@@ -512,6 +529,7 @@ def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     if not settings.rounds or problem.n < _METRIC_MIN_ROWS or clock.over(0.3):
         return
     best = best_first([c for c, _, _ in fitted])[: min(settings.kept, 2)]
+    best = list({c.configuration: c for c in reversed(best)}.values())[::-1]  # not again log-odds
     jobs = [(c, "metric") for c in best]
     jobs += [(c, "warp") for c in best[:1] if "warp" in maps_of(work, c, problem.n)]
 
@@ -538,10 +556,14 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     plan = replace(plan, learned=learn)
 
     def rounds(jobs: list[tuple[Candidate, str]], rows: IntArray, most: int) -> list[Candidate]:
+        several = [c for c, map_kind in jobs if map_kind != "metric"]  # maps begin at one draft
+        drafts = work.parallel(lambda c: scored_draft(work, c, rows, scored, 3), several)
+
         def one(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate:
             number, (candidate, map_kind) = numbered
             work.report("metric", str(candidate.configuration), number, len(jobs))
-            return learn_on_rows(work, candidate, rows, scored, map_kind, most)
+            begun = next((d for c, d in zip(several, drafts, strict=True) if c is candidate), None)
+            return learn_on_rows(work, candidate, rows, scored, map_kind, most, begun)
 
         return best_first(work.parallel(one, list(enumerate(jobs))))
 

@@ -444,8 +444,10 @@ OF_TRIALS = ("scaling", "kernel", "rounds", "error", "weight", "seconds", "stage
 """Columns of ``configurations_``."""
 
 
-def local_error(fit: TableFit, features: Features | None, n: int, nearby: int = 0) -> FloatArray:
-    """Return the root mean squared error around every row, shape (n, 1) or (n, k).
+def local_error(
+    fit: TableFit, features: Features | None, n: int, nearby: int | Sequence[int] = 0
+) -> FloatArray:
+    """Return the root mean squared error around every row, shape (n, 1), (n, k) or (c, n, k).
 
     Parameters
     ----------
@@ -454,7 +456,7 @@ def local_error(fit: TableFit, features: Features | None, n: int, nearby: int = 
         Prepared rows; None for the training rows, with errors of other rows only.
     n : int
         Number of rows.
-    nearby : int, default=0
+    nearby : int or sequence of c ints, default=0
         Nearest training rows whose leave-one-out errors are averaged, for every output; 0 is the
         error of the leaf of a row, all outputs together.
     """

@@ -370,10 +370,11 @@ def _local_scale(
     if len(gap) < _ENOUGH or not known:
         return chosen, local
     base = unlikely(flat)
-    for count in _NEARBY:
-        if 4 * count > len(gap) or clock.over(_SPENT):
-            break
-        near = local_error(fit, None, n, count)[rows]
+    if clock.over(_SPENT):
+        return chosen, local
+    counts = [c for c in _NEARBY if 4 * c <= len(gap)]
+    for count, errors in zip(counts, local_error(fit, None, n, counts), strict=True):
+        near = errors[rows]
         gain = base - unlikely(near)
         if gain.mean() > max(best.mean(), 2.0 * gain.std() / np.sqrt(len(gain))):
             best, chosen, local = gain, count, near

@@ -21,6 +21,7 @@ from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY, Shape
 from lssvm.local import LeafEngine, LocalModel, Setting
 from lssvm.local.engine import ONE_THREAD
+from lssvm.solvers.exact import ExactPath
 
 Callback = Callable[[dict[str, Any]], None]
 Item = TypeVar("Item")
@@ -155,6 +156,8 @@ class TableSettings:
         Rows that a metric is learned from at most, in leaves of ``learned_leaf`` rows.
     learned_leaf : int
         Rows of these leaves, and the size from which leaves of the model are doubled.
+    slopes : int
+        Rows at which the slopes of a metric or warp are taken, at most.
     scored_on : int
         Other rows on which its rounds are compared, at most.
     rounds : int
@@ -198,6 +201,7 @@ class TableSettings:
     plain: int = 3
     learned_on: int = 16_000
     learned_leaf: int = 1000
+    slopes: int = 2000
     scored_on: int = 2500
     rounds: int = 8
     patience: int = 1
@@ -229,6 +233,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         plain=2,
         learned_on=4000,
         learned_leaf=500,
+        slopes=1000,
         scored_on=1500,
         rounds=3,
         patience=0,
@@ -236,7 +241,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     ),
     "balanced": dict(),
     "best": dict(
-        gain=1e-4, screened=1500, kept=6, plain=6, learned_on=32_000, rounds=12, n_trees=2
+        gain=1e-4,
+        screened=1500,
+        kept=6,
+        plain=6,
+        learned_on=32_000,
+        slopes=4000,
+        rounds=12,
+        n_trees=2,
     ),
 }
 """The settings of every preset."""
@@ -269,7 +281,10 @@ Fitted = tuple[Candidate, LocalModel | Expansion, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What the stages of a fit share: problem, settings, clock, scorer, folds and callback."""
+    """What the stages of a fit share: problem, settings, clock, scorer, folds and callback.
+
+    ``paths`` are eigendecompositions of all rows that the screening leaves to nested folds.
+    """
 
     problem: Problem
     settings: TableSettings
@@ -279,6 +294,7 @@ class Work:
     callback: Callback
     best: list[float] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    paths: dict[Configuration, list[ExactPath]] = field(default_factory=dict)
     lock: Any = field(default_factory=Lock)
 
     @property

@@ -111,11 +111,19 @@ def _cityblock(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
 
 
 def fill_distances(
-    X: FloatArray, kind: Distance, out: FloatArray, *, threads: int = 1
+    X: FloatArray, kind: Distance, out: FloatArray, *, threads: int = 1, half: bool = False
 ) -> FloatArray:
-    """Write the distances of all pairs of rows into a symmetric matrix; return it."""
+    """Write the distances of all pairs of rows into a symmetric matrix; return it.
+
+    With ``half`` only the triangle above the diagonal is written, and some numbers below it.
+    """
 
     def fill(block: slice) -> None:
+        if half:
+            out[block, block.start :] = distances(
+                X[block], X[block.start :], kind, pairs=len(X) ** 2 // 2
+            )
+            return
         values = distances(X[block], X[: block.stop], kind, pairs=len(X) ** 2 // 2)
         out[block, : block.stop] = values
         out[: block.start, block] = values[:, : block.start].T

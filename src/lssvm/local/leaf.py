@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from lssvm.solvers.logistic import solve_logistic
 
 _MIN_GAIN = 1e-3  # share of the error by which a step of the search has to lower it
 _ENTRIES = 2**20  # distances in a block
+_ROWS = 128  # of a block of a triangle
 _SINGLE_MIN_ROWS = 200  # below which single precision saves no time
 _CONDITION = 2e6  # n C up to which single precision gives leave-one-out outputs to three digits
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
@@ -176,8 +178,10 @@ class Leaf:
             return np.asarray((self.rows.Y - self.fit.left_out) ** 2)
         return self.kept
 
-    def nearby_error(self, X: FloatArray | None, distance: Distance, count: int) -> FloatArray:
-        """Return the mean squared leave-one-out error of the nearest rows, shape (n, k).
+    def nearby_error(
+        self, X: FloatArray | None, distance: Distance, counts: int | Sequence[int]
+    ) -> FloatArray:
+        """Return mean squared leave-one-out errors of the nearest rows, shape (n, k) or (c, n, k).
 
         Parameters
         ----------
@@ -185,25 +189,31 @@ class Leaf:
             Mapped rows; None for the rows of the leaf, each without itself.
         distance : {"sqeuclidean", "euclidean", "cityblock"}
             What the kernel is a function of.
-        count : int
+        counts : int or sequence of c ints
             Rows that are averaged, in addition to one row of the leaf's mean error.
         """
         squares = self.squares
         n = len(squares)
         new = self.rows.X if X is None else X
         together = self.rows.together() if X is None else np.empty(0, dtype=np.intp)
-        count = min(count, n)
+        tried = [min(c, n) for c in ([counts] if isinstance(counts, int) else counts)]
         mean = squares.mean(axis=0)
-        out = np.empty((len(new), squares.shape[1]))
+        out = np.empty((len(tried), len(new), squares.shape[1]))
         for block in slices(len(new), max(1, _ENTRIES // n)):
             D = distances(new[block], self.rows.X, distance)
             if X is None:  # neither the row nor what is left out with it
                 D[together[block][:, None] == together] = np.inf
-            near = np.argpartition(D, count - 1, axis=1)[:, :count]
-            known = np.isfinite(np.take_along_axis(D, near, axis=1))[:, :, None]
-            out[block] = (squares[near] * known).sum(axis=1) + mean
-            out[block] /= known.sum(axis=1) + 1.0
-        return out
+            near = np.argpartition(D, max(tried) - 1, axis=1)[:, : max(tried)]
+            close = np.take_along_axis(D, near, axis=1)
+            if len(tried) > 1:
+                order = np.argpartition(close, [c - 1 for c in tried], axis=1)
+                near, close = (np.take_along_axis(one, order, axis=1) for one in (near, close))
+            known = np.isfinite(close)[:, :, None]
+            errors = squares[near] * known
+            for A, count in zip(out, tried, strict=True):
+                A[block] = errors[:, :count].sum(axis=1) + mean
+                A[block] /= known[:, :count].sum(axis=1) + 1.0
+        return out[0] if isinstance(counts, int) else out
 
     def outputs(self, X: FloatArray, distance: Distance, pairs: int | None = None) -> FloatArray:
         """Return the outputs (n, k) for mapped rows X (n, d), in blocks.
@@ -300,25 +310,41 @@ def fit_leaf(
     """
     n = len(rows.X)
     shared = D is not None
-    if D is None:
+
+    @cache
+    def double() -> FloatArray:
+        """Return the distances, which drafts in single precision need not have."""
+        if D is not None:
+            return D
         X = np.asarray(rows.X, dtype=np.float64)
-        D = fill_distances(X, distance, np.empty((n, n)), threads=threads)
+        return fill_distances(X, distance, np.empty((n, n)), threads=threads)
+
     repeats = rows.repeats() if n > 1 else ALONE
     if start.loss == "logistic":
-        K = exponential(D, start.gamma, np.empty_like(D) if shared else D)
+        K = exponential(double(), start.gamma, np.empty((n, n)) if shared else double())
         return fit_logistic_leaf(rows, start, K, repeats, near, tries=tries, stop=stop, draft=draft)
-    single = D.astype(np.float32) if n >= _SINGLE_MIN_ROWS and (draft or held_out) else None
+    may_be_single = n >= _SINGLE_MIN_ROWS and (draft or held_out)
+
+    @cache
+    def single() -> FloatArray:
+        """Return the distances above the diagonal in single precision."""
+        if shared or not draft:
+            return double().astype(np.float32)
+        X, out = np.asarray(rows.X, dtype=np.float64), np.empty((n, n), dtype=np.float32)
+        return fill_distances(X, distance, out, threads=threads, half=True)
+
     spare: list[FloatArray] = []  # a matrix in single precision that can be overwritten
 
     def solve(setting: Setting, held_out: bool = True) -> tuple[Leaf, FloatArray | None]:
         """Return a model, and the inverse factor where it is in single precision."""
         noise = 1.0 / (setting.C * rows.weight)
-        if single is not None and setting.C * n < _CONDITION:
-            K = exponential(single, setting.gamma, spare.pop() if spare else np.empty_like(single))
+        if may_be_single and setting.C * n < _CONDITION:
+            K = spare.pop() if spare else np.empty_like(single())
+            exponential(single(), setting.gamma, K, half=True)
             with suppress(NotPositiveDefiniteError):
                 fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
                 return leaf_of(setting, fit), K
-        K = exponential(D, setting.gamma, np.empty_like(D))
+        K = exponential(double(), setting.gamma, np.empty((n, n)))
         fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
         return leaf_of(setting, fit), None
 
@@ -340,7 +366,7 @@ def fit_leaf(
                 spare.append(new)
     if draft or factor is None:
         return best
-    K = exponential(D, best.setting.gamma, np.empty_like(D) if shared else D)
+    K = exponential(double(), best.setting.gamma, np.empty((n, n)) if shared else double())
     noise = 1.0 / (best.setting.C * rows.weight)
     return replace(best, fit=refine_exact(K, rows.Y, noise, best.fit, factor))
 
@@ -374,10 +400,13 @@ def fit_logistic_leaf(
     return best
 
 
-def exponential(D: FloatArray, gamma: float, out: FloatArray) -> FloatArray:
-    """Return exp(-gamma D), written to ``out``."""
-    np.multiply(D, D.dtype.type(-gamma), out=out)
-    return np.exp(out, out=out)
+def exponential(D: FloatArray, gamma: float, out: FloatArray, *, half: bool = False) -> FloatArray:
+    """Return exp(-gamma D), written to ``out``; with ``half`` the triangle above the diagonal."""
+    for block in slices(len(D), _ROWS if half else len(D)):
+        part = out[block, block.start :] if half else out
+        np.multiply(D[block, block.start :] if half else D, D.dtype.type(-gamma), out=part)
+        np.exp(part, out=part)
+    return out
 
 
 STEPS = ((4.0, 1.0), (0.25, 1.0), (1.0, 0.5), (1.0, 2.0))

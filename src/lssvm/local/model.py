@@ -172,8 +172,10 @@ class LocalModel:
         known = np.isfinite(outputs).sum(axis=0)
         return np.where(known > 0, np.nansum(outputs, axis=0) / np.maximum(known, 1), np.nan)
 
-    def squared_error(self, X: FloatArray | None, n: int, nearby: int = 0) -> FloatArray:
-        """Return the mean squared leave-one-out error around rows, shape (n, 1) or (n, k).
+    def squared_error(
+        self, X: FloatArray | None, n: int, nearby: int | Sequence[int] = 0
+    ) -> FloatArray:
+        """Return mean squared leave-one-out errors around rows, (n, 1), (n, k) or (c, n, k).
 
         Parameters
         ----------
@@ -181,20 +183,21 @@ class LocalModel:
             Mapped rows; None for the training rows, each without itself.
         n : int
             Number of rows.
-        nearby : int, default=0
+        nearby : int or sequence of c ints, default=0
             Training rows whose errors are averaged, for every output; 0: the error of the leaf of
             a row, all outputs together.
         """
-        total = np.zeros((n, self.n_outputs if nearby else 1))
+        shape = (n, self.n_outputs if nearby else 1)
+        total = np.zeros(shape if isinstance(nearby, int) else (len(nearby), *shape))
         for partition in self.partitions:
             errors = np.full(total.shape, np.nan)
             assigned = partition.rows if X is None else partition.tree.rows_by_leaf(X)
             for leaf, rows in zip(partition.leaves, assigned, strict=True):
                 if len(rows) and nearby:
                     mapped = None if X is None else X[rows]
-                    errors[rows] = leaf.nearby_error(mapped, self.distance, nearby)
+                    errors[..., rows, :] = leaf.nearby_error(mapped, self.distance, nearby)
                 else:
-                    errors[rows] = leaf.error
+                    errors[..., rows, :] = leaf.error
             total += errors
         return total / len(self.partitions)
 

@@ -30,7 +30,13 @@ from scipy.linalg import blas, eigh, lapack
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning, not_known, not_usable
-from lssvm._core.lapack import factorise_triangle, invert_triangle, solve_triangle
+from lssvm._core.lapack import (
+    factorise_triangle,
+    invert_triangle,
+    solve_triangle,
+    symmetric_times,
+    triangle_times,
+)
 from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.base import (
     DualSystem,
@@ -254,27 +260,38 @@ def refine(
 ) -> ExactFit | None:
     """Return the solution in double precision, or None where conjugate gradients do not converge.
 
-    As `refine_exact`, but K is kept; without leave-one-out outputs.
+    As `refine_exact`, but K is kept; without leave-one-out outputs. The factor may be in either
+    precision, and that of a matrix with another noise.
     """
     n = len(K)
     right = np.column_stack([np.ones(n), Y])
     factor = inverse_factor.T if inverse_factor.flags.c_contiguous else inverse_factor
+    few = right.shape[1] <= _FEW
+    trmm = blas.strmm if factor.dtype == np.float32 else blas.dtrmm
+
+    def product(X: FloatArray) -> FloatArray:
+        return symmetric_times(K.T, X) if few and K.flags.c_contiguous else K @ X
 
     def precondition(R: FloatArray) -> FloatArray:
-        half = blas.strmm(1.0, factor, np.asfortranarray(R, dtype=np.float32), lower=1)
-        return np.asarray(blas.strmm(1.0, factor, half, lower=1, trans_a=1), dtype=np.float64)
+        if few:
+            half = triangle_times(factor, R, transposed=False)
+            found = triangle_times(factor, half, transposed=True)
+        else:
+            half = trmm(1.0, factor, np.asfortranarray(R, dtype=factor.dtype), lower=1)
+            found = trmm(1.0, factor, half, lower=1, trans_a=1)
+        return np.asarray(found, dtype=np.float64)
 
     size = np.linalg.norm(right, axis=0)
     size[size == 0.0] = 1.0
     x = precondition(right / size) * size
-    R = right - K @ x - noise[:, None] * x
+    R = right - product(x) - noise[:, None] * x
     Z = precondition(R / size) * size
     P, rho = Z, np.einsum("ij,ij->j", R, Z)
     for _ in range(_STEPS):
         if np.all(np.linalg.norm(R, axis=0) <= _REFINED * size):
             coef, intercept, _ = _centred(x)
             return ExactFit(coef, intercept, np.empty((0, Y.shape[1])))
-        A = K @ P + noise[:, None] * P
+        A = product(P) + noise[:, None] * P
         curvature = np.einsum("ij,ij->j", P, A)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
         x, R = x + step * P, R - step * A
@@ -627,6 +644,33 @@ def solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class PathInverses:
+    """The models of q values of C with their matrices P, see the module.
+
+    Attributes
+    ----------
+    coef : array of shape (q, n, k)
+        alpha.
+    nu : array of shape (q, n)
+        A^-1 1.
+    B : array of shape (n, n)
+        Scaled eigenvectors: A^-1 is B diag(shrunk) B^T.
+    shrunk : array of shape (q, n)
+        Its eigenvalues.
+    whole : array of shape (q, n)
+        The diagonal of A^-1.
+    P : array of shape (q, n, n)
+    """
+
+    coef: FloatArray
+    nu: FloatArray
+    B: FloatArray
+    shrunk: FloatArray
+    whole: FloatArray
+    P: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class ExactPath:
     """The eigendecomposition from which the exact model of every C follows in n^2 operations.
 
@@ -675,28 +719,43 @@ class ExactPath:
             left_out = _left_out(self.Y, coef, nu, whole[:, j], block, self.repeats)
             yield ExactFit(coef, path.b[j], left_out)
 
-    def left_out_of_folds(self, Cs: FloatArray, folds: IntArray) -> FloatArray:
+    def inverses(self, Cs: FloatArray) -> PathInverses:
+        """Return what the models of all C without any fold follow from: n^3 q operations."""
+        root = self.state.u
+        path = self.state.bordered(Cs, root[:, None] * self.Y)
+        nu = np.ascontiguousarray((root[:, None] * path.eta).T)
+        B, total = root[:, None] * path.Q, nu.sum(axis=1)
+        P = np.empty((len(Cs), len(B), len(B)))
+        for j, half_shrunk in enumerate(np.sqrt(path.d.T)):
+            half = B * half_shrunk
+            np.matmul(half, half.T, out=P[j])  # a symmetric product: half the operations
+            P[j] -= np.outer(nu[j], nu[j] / total[j])
+        return PathInverses(
+            np.moveaxis(root[:, None, None] * path.beta, 1, 0),
+            nu,
+            B,
+            path.d.T,
+            root**2 * path.inverse_diagonal().T,
+            P,
+        )
+
+    def left_out_of_folds(
+        self, Cs: FloatArray, folds: IntArray, known: PathInverses | None = None
+    ) -> FloatArray:
         """Return the outputs of all rows by models that have not seen a fold, (q, g, n, k).
 
         Rows of the fold are those of the model without the fold; every other row is that of the
-        model without the fold and the row (or the row's group).
+        model without the fold and the row (or the row's group). ``known`` is what `inverses`
+        returned for the same C.
         """
-        n, (g, s), root = len(self.Y), folds.shape, self.state.u
-        path = self.state.bordered(Cs, root[:, None] * self.Y)
-        coef = np.moveaxis(root[:, None, None] * path.beta, 1, 0)  # (q, n, k)
-        nu, shrunk = np.ascontiguousarray((root[:, None] * path.eta).T), path.d.T  # (q, n)
-        whole = root**2 * path.inverse_diagonal().T
-        q, total, B = len(Cs), nu.sum(axis=1), root[:, None] * path.Q
-
-        def of_inverse(rows: IntArray) -> FloatArray:
-            """Return the rows of P, shape (q, len(rows), n)."""
-            known = (B[rows] * shrunk[:, None, :]) @ B.T
-            return np.asarray(known - nu[:, rows, None] * (nu / total[:, None])[:, None, :])
-
-        P = of_inverse(folds.ravel()).reshape(q, g, s, n)
+        n, (g, s) = len(self.Y), folds.shape
+        known = self.inverses(Cs) if known is None else known
+        coef, nu, B, shrunk, whole = known.coef, known.nu, known.B, known.shrunk, known.whole
+        q, total = len(Cs), nu.sum(axis=1)
+        P = known.P[:, folds]  # (q, g, s, n)
         each = np.arange(g)[:, None]
         own = P[:, each[:, :, None], np.arange(s)[:, None], folds[:, None, :]]
-        inverse = np.linalg.pinv(own, rcond=_SINGULAR, hermitian=True)  # (q, g, s, s)
+        inverse = _inverse_each(own) if s < n else np.zeros_like(own)  # (q, g, s, s)
         gain = inverse @ P
         residuals = inverse @ coef[:, folds]  # (q, g, s, k)
         rest = coef[:, None] - np.swapaxes(P, 2, 3) @ residuals  # (q, g, n, k)
@@ -718,6 +777,14 @@ class ExactPath:
             out[:, :, groups] = np.where(some[..., None, None], values, 0.0)
         out[:, each, folds] = self.Y[folds] - residuals if s < n else 0.0
         return out
+
+
+def _inverse_each(G: FloatArray) -> FloatArray:
+    """Return the inverses of symmetric matrices (..., s, s), pseudo-inverses if one is singular."""
+    try:
+        return np.asarray(np.linalg.inv(G))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(G, rcond=_SINGULAR, hermitian=True))
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:

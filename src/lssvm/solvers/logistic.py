@@ -29,6 +29,7 @@ from lssvm.solvers.exact import ALONE, ExactFit, Repeats, refine, solve_exact
 
 _MAX_STEPS = 20  # Newton steps in the working precision
 _FIRST_TOL = 2e-2  # largest change of a probability after which these steps end
+_DRAFT_TOL = 0.1  # the same of models that are only compared
 _MAX_FINAL_STEPS = 10  # in double precision: each about squares the error that is left
 _FINAL_TOL = 1e-6  # largest change of a probability after which they end: its square is left
 _SETTLED_TOL = 1e-3  # larger last changes mean that the steps have not settled
@@ -156,7 +157,7 @@ def _newton(
             break
         change = float(np.abs(expit(tried[0]) - expit(f)).max())
         (f, coef, b), current_loss = tried, tried_loss
-        settled = change < _FIRST_TOL * share
+        settled = change < (_DRAFT_TOL if draft else _FIRST_TOL) * share
         if settled:
             break
     if not (last_attempt or settled):
@@ -165,11 +166,16 @@ def _newton(
     np.copyto(A, K)
     fit = solve_exact(A, z[:, None], noise, repeats, quiet=True)
     left_out = np.clip(fit.left_out, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
-    for _ in range(0 if draft else _MAX_FINAL_STEPS):
-        if dtype is np.float32:
-            better = refine(K, z[:, None], noise, A)
-            if better is None:
+    inverted = True  # A is the inverse of a factor
+    for step in range(0 if draft else _MAX_FINAL_STEPS):
+        if step or dtype is np.float32:
+            better = refine(K, z[:, None], noise, A) if inverted else None
+            if better is None and dtype is np.float32:
                 raise NotPositiveDefiniteError("Single precision is not enough.")
+            if better is None:
+                np.copyto(A, K)
+                better = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
+                inverted = False
             fit = better
         new_f = z - noise * fit.coef[:, 0]
         change = float(np.abs(expit(new_f) - expit(f)).max())
@@ -178,9 +184,6 @@ def _newton(
             break
         f = new_f
         z, noise = linearised(f)
-        if dtype is np.float64:
-            np.copyto(A, K)
-            fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
     if not (draft or last_attempt or max(change, slope) < _SETTLED_TOL):
         raise NotPositiveDefiniteError("The steps have not settled.")
     return ExactFit(fit.coef, fit.intercept, left_out)
