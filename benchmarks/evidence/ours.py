@@ -147,7 +147,7 @@ def _kernels(name: str, label: str, settings: str, group: Group, make: Any) -> M
     return Method(name, label, group, "standardised", make, settings)
 
 
-INGREDIENTS = ("ties", "rounds", "warps", "values", "log-loss", "logistic")
+INGREDIENTS = ("ties", "rounds", "warps", "values", "log-loss", "logistic", "other-classes")
 """Fields of `TableSettings` that are switched off one at a time, with hyphens."""
 
 METHODS = [

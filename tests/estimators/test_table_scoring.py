@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, r2_score
+from sklearn.metrics import balanced_accuracy_score, log_loss, r2_score
 
-from lssvm import LSSVMClassifier, LSSVMRegressor
+from lssvm import LSSVMClassifier, LSSVMRegressor, load, save
 from lssvm._core.errors import InvalidInputError
+from lssvm.datasets import load_balance
+from lssvm.estimators import table_fit
+from lssvm.estimators.table_fit import settings_of
 from lssvm.fitting import Problem
 from lssvm.fitting.table_scoring import ClassScorer, HeldOut, NumberScorer, held_out_r2
 from lssvm.tasks import Classes, Numbers
@@ -316,3 +319,25 @@ def test_the_threshold_is_the_probability_at_which_decisions_change():
     assert balanced.threshold_ < 0.5 * plain.threshold_
     with pytest.raises(AttributeError, match="two classes"):
         _ = LSSVMClassifier("fast").fit(X, y + (X[:, 1] > 1)).threshold_
+
+
+def test_other_classes_help_where_rows_are_nearly_certain(tmp_path, monkeypatch):
+    """A scale tips to the left or the right with certainty, and is in balance where neither is."""
+    balance = load_balance()
+    X, y = balance.data, balance.target
+    train = np.random.default_rng(0).permutation(len(y)) < 450
+    options = {"preset": "fast", "n_jobs": 1}
+    model = LSSVMClassifier(**options).fit(X[train], y[train])
+    monkeypatch.setattr(
+        table_fit, "settings_of", lambda *a: replace(settings_of(*a), other_classes=False)
+    )
+    alone = LSSVMClassifier(**options).fit(X[train], y[train])
+    assert model.record_.calibrated.decoding == "softmax"
+    assert alone.record_.calibrated.decoding == "argmax"
+    outputs = [one.decision_function(X[~train]) for one in (model, alone)]
+    np.testing.assert_array_equal(*outputs)
+    after, before = (log_loss(y[~train], one.predict_proba(X[~train])) for one in (model, alone))
+    assert after < 0.95 * before
+    save(model, tmp_path / "model.lssvm")
+    again = load(tmp_path / "model.lssvm").predict_proba(X[~train])
+    np.testing.assert_array_equal(again, model.predict_proba(X[~train]))

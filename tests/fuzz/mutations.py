@@ -345,8 +345,8 @@ MUTATIONS = (
     ),
     change(
         "LSSVMClassifier._scorer",
-        "ClassScorer(A, B, C.score_weight, D)",
-        "ClassScorer(A, B, C.weight, D)",
+        "ClassScorer(A, B, C.score_weight, D, E)",
+        "ClassScorer(A, B, C.weight, D, E)",
         "estimators/test_table_scoring.py",
     ),
     # the model for tables: rounds, sizes, time, folds, calibration, columns

@@ -98,6 +98,16 @@ def test_isotonic_maps(knots, values):
     np.testing.assert_allclose(answer(code, raw, found)["p"], expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+def test_log_odds_against_the_other_classes(scale):
+    code, raw = one_vs_all(5), scale * rng.normal(size=(100, 5))
+    raw[:5, 1] = raw[:5, 0]
+    found = Probabilities(code, "softmax", maps(5, 1.0), NOTHING, NOTHING, 1.3)
+    index = np.argmax(raw, axis=1)
+    given = answer(code, raw, found, "softmax", index=index)
+    np.testing.assert_allclose(given["p"], found.of(raw, index), rtol=0, atol=1e-9)
+
+
 def test_maps_of_both_kinds_side_by_side():
     code = one_vs_one(3)
     step = Isotonic(np.array([-1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.9]))

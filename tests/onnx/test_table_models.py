@@ -11,6 +11,7 @@ from tests.onnx.test_tables import feed, new_rows, rentals, target
 
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import InvalidInputError
+from lssvm.datasets import load_balance
 from lssvm.kernels import Metric
 from lssvm.local import grow_tree
 from lssvm.onnx import to_onnx
@@ -86,6 +87,16 @@ def test_two_classes_and_a_small_model():
         np.testing.assert_allclose(found["probabilities"], one.predict_proba(new), atol=1e-7)
     assert list(run(model, new)) == ["label", "probabilities", "scores"]
     assert list(run(model, new, probabilities=False)) == ["label", "scores"]
+
+
+def test_classes_whose_probabilities_take_the_outputs_of_the_others():
+    balance = load_balance()
+    model = LSSVMClassifier("fast", n_jobs=1).fit(balance.data, balance.target)
+    assert model.record_.calibrated.decoding == "softmax"
+    found = run(model, balance.data[:100])
+    assert found["label"].tolist() == model.predict(balance.data[:100]).tolist()
+    expected = model.predict_proba(balance.data[:100])
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-7)
 
 
 def test_paths_lead_where_rows_go():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import softmax
 from tests.oracles.gaussian_process import coupling_loss, platt_loss
 
 from lssvm import LSSVC
@@ -25,7 +26,12 @@ from lssvm.uncertainty import (
     scaled_residuals,
     sharpened,
 )
-from lssvm.uncertainty.probabilities import is_skewed
+from lssvm.uncertainty.probabilities import (
+    FEW_ROWS,
+    calibrate_log_odds,
+    is_skewed,
+    odds_against_others,
+)
 
 rng = np.random.default_rng(0)
 
@@ -358,6 +364,56 @@ def test_the_output_of_one_class_does_not_move_the_others():
         p = calibrate(OutOfFold(scores, labels), make_code("ova", 3), decoding).of(new, None)
         median[decoding] = np.median(p[np.arange(2000), labels][common])
     assert median["argmax"] > 0.99 > 0.7 > median[None]
+
+
+def test_log_odds_against_the_others_are_those_of_the_softmax():
+    outputs = np.random.default_rng(0).normal(size=(50, 4))
+    p = softmax(outputs, axis=1)
+    np.testing.assert_allclose(odds_against_others(outputs), np.log(p / (1.0 - p)), rtol=1e-9)
+    sure = np.array([[800.0, 0.0, 0.0], [800.0, 760.0, 0.0], [5.0, 5.0, 5.0]])
+    expected = [[800.0 - np.log(2.0), -800.0, -800.0], [40.0, -40.0, -800.0], [-np.log(2.0)] * 3]
+    np.testing.assert_allclose(odds_against_others(sure), expected, rtol=1e-12)
+    before = sure.copy()
+    odds_against_others(sure)
+    np.testing.assert_array_equal(sure, before)
+
+
+def draws_of_three_classes(n, seed):
+    """Return labels, and outputs that are log-probabilities plus what all classes share."""
+    draws = np.random.default_rng(seed)
+    logs = 2.0 * draws.normal(size=(n, 3))
+    chance = np.cumsum(softmax(logs, axis=1), axis=1)
+    return (draws.random((n, 1)) > chance[:, :2]).sum(axis=1), logs, 4.0 * draws.normal(size=(n, 1))
+
+
+def test_other_outputs_count_where_rows_that_were_not_fitted_to_say_so():
+    code = make_code("ova", 3)
+    (labels, logs, shared), (truth, logs_of_new, shared_of_new) = (
+        draws_of_three_classes(n, seed) for n, seed in ((600, 5), (4000, 6))
+    )
+    found = calibrate_log_odds(OutOfFold(logs + shared, labels), code)
+    assert found.decoding == "softmax"
+    p = found.of(logs_of_new + shared_of_new, None)
+    best = -np.log(softmax(logs_of_new, axis=1)[np.arange(4000), truth]).mean()
+    assert -np.log(p[np.arange(4000), truth]).mean() < 1.02 * best
+    # Few rows do not choose, and where every output speaks for its own class there is no gain.
+    few = OutOfFold((logs + shared)[:FEW_ROWS], labels[:FEW_ROWS])
+    assert calibrate_log_odds(few, code).decoding == "argmax"
+    draws = np.random.default_rng(7)
+    alone = 2.0 * (labels[:, None] == np.arange(3)) + draws.normal(size=(600, 3))
+    assert calibrate_log_odds(OutOfFold(alone**3, labels), code).decoding == "argmax"
+
+
+def test_rows_without_outputs_or_weight_choose_nothing():
+    code, (labels, logs, shared) = make_code("ova", 3), draws_of_three_classes(600, 5)
+    weight = np.random.default_rng(8).integers(1, 3, 600).astype(float)
+    plain = calibrate_log_odds(OutOfFold(logs + shared, labels, weight), code)
+    scores = np.vstack([logs + shared, np.full((20, 3), np.nan), 50.0 * logs[:20]])
+    longer = np.concatenate([labels, labels[:40]])
+    more = OutOfFold(scores, longer, np.concatenate([weight, np.ones(20), np.zeros(20)]))
+    again = calibrate_log_odds(more, code)
+    assert again.decoding == plain.decoding == "softmax"
+    np.testing.assert_allclose(again.of(logs, None), plain.of(logs, None), atol=1e-12)
 
 
 def test_sharpness_is_that_of_other_rows():

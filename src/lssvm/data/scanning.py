@@ -784,8 +784,8 @@ def scan(
         use instead of Dask's own choice.
     csv : CsvOptions, optional
         How CSV files are read: encoding, delimiter, decimal sign, texts that mean "missing", types
-        of columns. What is not given is detected; the attribute ``detected`` of the result describes
-        it.
+        of columns. What is not given is detected; the attribute ``detected`` of the result
+        describes it.
 
     Returns
     -------

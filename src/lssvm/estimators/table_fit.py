@@ -251,7 +251,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
     # Calibration counts observations, whatever the scale of the weights.
     each = problem.score_weight
     problem = problem.divided(each.sum() / observation_weight(problem.n, each)[0])
-    scorer = make_scorer(problem, rows.task, model.scoring)
+    scorer = make_scorer(problem, rows.task, model.scoring, settings.other_classes)
     scorer.check()
     if large is not None:
         drawn = large.sample[used]

@@ -19,6 +19,7 @@ from lssvm.fitting.table_record import Problem, TableFit, local_error
 from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
 from lssvm.uncertainty import OutOfFold, Probabilities, Residuals, calibrate, scaled_residuals
+from lssvm.uncertainty.probabilities import calibrate_log_odds
 
 _NEARBY = (25, 50, 100, 200)  # training rows that a local error is the average of
 _SPENT = 0.7  # of the time limit: then there is no time for nearby rows
@@ -58,6 +59,8 @@ class ClassScorer:
     weight : array of shape (n,)
     scoring : str, callable or None
         A scorer of scikit-learn; None is the accuracy.
+    other_classes : bool, default=True
+        Whether the probability of one of several classes may depend on the outputs of the others.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class ClassScorer:
     labels: IntArray
     weight: FloatArray
     scoring: Any = None
+    other_classes: bool = True
 
     @property
     def chooses(self) -> bool:
@@ -182,10 +186,14 @@ class ClassScorer:
     def calibrated(self, outputs: FloatArray, rows: IntArray, threads: int = 1) -> Probabilities:
         """Return the maps from outputs of some rows to probabilities."""
         table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
+        code = self.task.code
+        if code.n_classes > 2 and self.other_classes:
+            known = calibrate_log_odds(table, code, threads)
+        else:
+            decoding = None if code.n_classes == 2 else "argmax"
+            known = calibrate(table, code, decoding, threads=threads)
         # Decisions that a score has moved need not be those of the largest probability.
-        decoding = None if outputs.shape[1] == 1 else "argmax"
-        maps = calibrate(table, self.task.code, decoding, threads=threads)
-        return replace(maps, agrees=not self.chooses)
+        return replace(known, agrees=not self.chooses)
 
     def calibrate(
         self, fit: TableFit, problem: Problem, clock: Clock, threads: int = 1
@@ -304,12 +312,12 @@ class NumberScorer:
 
 
 def make_scorer(
-    problem: Problem, task: Classes | Numbers, scoring: Any
+    problem: Problem, task: Classes | Numbers, scoring: Any, other_classes: bool = True
 ) -> ClassScorer | NumberScorer:
     """Return what scores held-out outputs of a problem."""
     if isinstance(task, Classes):
         assert problem.classes is not None
-        return ClassScorer(task, problem.classes, problem.score_weight, scoring)
+        return ClassScorer(task, problem.classes, problem.score_weight, scoring, other_classes)
     return NumberScorer(task, task.in_units(problem.Y), problem.weight, scoring, problem.labels)
 
 

@@ -178,6 +178,8 @@ class TableSettings:
         Whether classes are stacked by the log loss; otherwise by squared errors.
     logistic : bool
         Whether leaves of two classes minimise the log loss, where that gains enough.
+    other_classes : bool
+        Whether the probability of one of several classes may depend on the outputs of the others.
     leaf_size : int or None
         Rows of a leaf at most; None: doubled while that is worth its cost.
     n_prototypes : int or None
@@ -212,6 +214,7 @@ class TableSettings:
     values: bool = True
     log_loss: bool = True
     logistic: bool = True
+    other_classes: bool = True
     leaf_size: int | None = None
     n_prototypes: int | None = None
     largest: int = 20_000

@@ -186,7 +186,7 @@ def check_calibration(
     assert calibration is not None and isinstance(task, Classes)
     same = np.array_equal(calibration.code.matrix, task.code.matrix)
     # Maps of older files take decoded outputs.
-    known = (None, "argmax") if task.decoding == "argmax" else (task.decoding,)
+    known = (None, "argmax", "softmax") if task.decoding == "argmax" else (task.decoding,)
     need(same and calibration.decoding in known, "the probabilities have another code")
     count = task.n_outputs if by_problem(task.code) else task.n_classes
     need(len(calibration.maps) == count, "maps are missing")

@@ -47,6 +47,7 @@ from lssvm.uncertainty.probabilities import (
     check_coverage,
 )
 
+_NOT_ITSELF = 1e30  # taken off the output of a class where those of the others are added up
 _KERNELS = (RBF, Linear, Polynomial, Exponential, Laplacian, Matern, NonStationary)
 
 
@@ -289,7 +290,7 @@ def tree_paths(tree: Tree) -> FloatArray:
 def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
     """Add `lssvm.codes.decode`: from outputs (n, n_problems) to class scores (n, n_classes).
 
-    With "argmax" the outputs are the scores.
+    With "argmax" the outputs are the scores, with "softmax" their log-odds against the others.
     """
     matrix = code.matrix.T.astype(np.float64)  # (n_problems, n_classes)
     confidence = raw @ matrix
@@ -297,6 +298,12 @@ def add_class_scores(code: Code, decoding: str | None, raw: Tensor) -> Tensor:
         return confidence
     if decoding == "argmax":
         return raw
+    if decoding == "softmax":
+        graph, K = raw.graph, code.n_classes
+        others = raw.reshape(-1, 1, K) - _NOT_ITSELF * np.eye(K)[None]  # (n, K, K)
+        largest = graph.node("ReduceMax", others, graph.integers([2]), keepdims=1)
+        total = graph.node("Exp", others - largest).sums(2)
+        return raw - (graph.node("Log", total) + largest).reshape(-1, K)
     if decoding is None:
         decoding = "loss" if code.shares_rows else "hamming"
     if decoding == "hamming":

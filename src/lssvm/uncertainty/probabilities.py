@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, isotonic_regression
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray, tie_scores
 from lssvm._core.blocks import run_blocks, slices
@@ -28,6 +28,9 @@ ISOTONIC_FROM = 1000.0
 """Total weight of the rows from which "auto" tries the isotonic map."""
 
 _PRIOR_ROWS = 50.0  # rows' worth of sigmoid mixed into every step of the isotonic map
+FEW_ROWS = 250
+"""Rows up to which outputs of other classes do not change the score of a class."""
+
 _FOLDS = 5
 _ENOUGH = 100  # observations below which residuals are taken to be symmetric
 _TESTED = 20  # of which a sign test is made
@@ -397,7 +400,7 @@ class Probabilities:
         Output code.
     decoding : str or None
         How the classifier decodes: see `lssvm.codes.decode`; "argmax" where the outputs are the
-        scores of the classes.
+        scores of the classes, "softmax" where each score is that of `odds_against_others`.
     maps : list of Calibrator
         One per binary problem (two classes, one-vs-one), or one per class.
     threshold : array of shape (t,)
@@ -446,6 +449,34 @@ def calibrate(
     threads: int = 1,
 ) -> Probabilities:
     """Fit the maps from scores to probabilities, those of several classes on threads."""
+    return _calibrated(table, code, decoding, method, threads)[0]
+
+
+def calibrate_log_odds(table: OutOfFold, code: Code, threads: int = 1) -> Probabilities:
+    """Fit the maps from outputs whose softmax are probabilities of three classes or more.
+
+    The score of a class is its output, or its log-odds against the other classes where these have a
+    log loss that is smaller by more than its standard error, for rows that their maps were not
+    fitted to, and there are more than `FEW_ROWS`. The outputs of the other classes help where they
+    are sure; where they are not, they are noise: the offset of a rare class is uncertain.
+    """
+    alone, p = _calibrated(table, code, "argmax", "auto", threads)
+    if len(p) <= FEW_ROWS:
+        return alone
+    against, q = _calibrated(table, code, "softmax", "auto", threads)
+    weight = np.ones(len(table.labels)) if table.weight is None else table.weight
+    used = np.all(np.isfinite(table.scores), axis=1) & (weight > 0)
+    at, w = (np.arange(len(p)), table.labels[used]), weight[used] / weight[used].sum()
+    gain = np.log(np.maximum(q[at], CLASS_FLOOR) / np.maximum(p[at], CLASS_FLOOR))
+    mean = float(w @ gain)
+    error = float(np.sqrt(np.square(w * (gain - mean)).sum()))
+    return against if mean > error else alone
+
+
+def _calibrated(
+    table: OutOfFold, code: Code, decoding: str | None, method: str, threads: int
+) -> tuple[Probabilities, FloatArray]:
+    """Return the maps, and probabilities (m, K) of the rows that have outputs of all problems."""
     labels = table.labels
     weight = np.ones(len(labels)) if table.weight is None else table.weight
     good = np.all(np.isfinite(table.scores), axis=1) & (weight > 0)
@@ -470,7 +501,7 @@ def calibrate(
         p = sharpened(p, sharpness)
     misfit = 1.0 - p[np.arange(len(p)), labels]
     order = np.argsort(misfit, kind="stable")
-    return Probabilities(code, decoding, maps, misfit[order], weight[order], sharpness)
+    return Probabilities(code, decoding, maps, misfit[order], weight[order], sharpness), p
 
 
 def _class_maps(
@@ -508,7 +539,26 @@ def _class_maps(
 
 def _class_scores(code: Code, decoding: str | None, raw: FloatArray) -> FloatArray:
     """Return one score per class, shape (n, K)."""
+    if decoding == "softmax":
+        return odds_against_others(raw)
     return raw if decoding == "argmax" else np.asarray(decode(code, raw, decoding))
+
+
+def odds_against_others(outputs: FloatArray) -> FloatArray:
+    r"""Return :math:`f_c - \log\sum_{j \ne c} e^{f_j}`, the log-odds of each class by the softmax.
+
+    Shape (n, K) of outputs (n, K) of two classes or more, in O(n K) time. Nothing is subtracted
+    from a sum that it dominates: the sum of the largest output's others is computed anew.
+    """
+    rows, top = np.arange(len(outputs)), np.argmax(outputs, axis=1)
+    largest = outputs[rows, top]
+    shares = np.exp(outputs - largest[:, None])
+    shares[rows, top] = 0.0
+    others = np.log1p(shares.sum(axis=1, keepdims=True) - shares) + largest[:, None]
+    rest = outputs.copy()
+    rest[rows, top] = -np.inf
+    others[rows, top] = logsumexp(rest, axis=1)
+    return np.asarray(outputs - others)
 
 
 def _normalised(p: FloatArray) -> FloatArray:
