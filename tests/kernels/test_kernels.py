@@ -249,8 +249,13 @@ def test_an_expansion_of_no_functions_is_its_intercept(kernel):
     np.testing.assert_array_equal(values, np.tile([1.0, 2.0, 3.0], (4, 1)))
 
 
-def test_exponents_beyond_single_precision_are_kernels_of_zero():
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF(1e30), Exponential(1e31), Laplacian(1e31), *(Matern(1e60, nu=v) for v in (0.5, 1.5, 2.5))],
+)
+def test_exponents_beyond_single_precision_are_kernels_of_zero(kernel):
     far = (1e8 * rng.normal(size=(6, 3))).astype(np.float32)
-    K = RBF(1e30)(far, far)
+    with np.errstate(over="raise", invalid="raise"):
+        K = kernel(far, far)
     assert K.dtype == np.float32
     np.testing.assert_array_equal(K, np.eye(6))

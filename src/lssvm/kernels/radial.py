@@ -135,6 +135,7 @@ def fill_distances(
 
 _NARROW = 18  # columns
 _NO_DIGITS = 1e-3  # rounding of an exponent above which a product has no digits left
+_FARTHEST = 1e4  # scaled distance beyond which a kernel is 0, and a polynomial of it might overflow
 _EXACT = 1e-13  # rounding of an exponent that does not show
 
 
@@ -144,6 +145,11 @@ def _scaled(X: Array, factors: Any) -> Array:
         return X.multiply(np.asarray(factors)[None, :]).tocsr()
     xp = get_namespace(X)
     return X * xp.asarray(np.array(factors), dtype=X.dtype, device=device(X))[None, :]
+
+
+def _in_double(X: FloatArray, Z: FloatArray, factors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rows times factors in double precision: single precision may not hold them."""
+    return np.asarray(X, np.float64) * factors, np.asarray(Z, np.float64) * factors
 
 
 def _by_differences(X: Array, Z: Array, *, squared: bool) -> Array:
@@ -362,7 +368,7 @@ class Matern(_Radial):
             raise InvalidInputError(f"{self!r} has no gamma yet: give it, or use an estimator's.")
         root = np.sqrt(self._per_feature(X))
         if is_numpy(X) and is_numpy(Z):  # the root of a rounded square would cost half the digits
-            distance = cdist(_scaled(X, root), _scaled(Z, root)).astype(X.dtype, copy=False)
+            distance = np.minimum(cdist(*_in_double(X, Z, root)), _FARTHEST).astype(X.dtype)
         elif is_sparse(X) or is_sparse(Z):
             distance = np.sqrt(-_minus_scaled_squares(Z, self.gamma)(X, None))
         else:
@@ -420,14 +426,13 @@ class Exponential(_Radial):
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-gamma ||x - z||), shape (n, m)."""
         factors = self._per_feature(X)
-        X, Z = _scaled(X, factors), _scaled(Z, factors)
         if is_numpy(X):
             kind = np.result_type(X.dtype, Z.dtype)
-            X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-            D = distances(X, Z, "euclidean")
+            D = distances(*_in_double(X, Z, factors), "euclidean")
             return np.exp(np.negative(D, out=D), out=D).astype(kind, copy=False)
         xp = get_namespace(X)
-        return xp.exp(-xp.sqrt(_by_differences(X, Z, squared=True)))
+        square = _by_differences(_scaled(X, factors), _scaled(Z, factors), squared=True)
+        return xp.exp(-xp.sqrt(square))
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma sum_j coef_j K(x, z_j) (u - v_j) / ||u - v_j||, shape (n, k, d).
@@ -464,12 +469,10 @@ class Laplacian(_Radial):
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-sum_i gamma_i |x_i - z_i|), shape (n, m)."""
         factors = self._per_feature(X)
-        X, Z = _scaled(X, factors), _scaled(Z, factors)
         if is_numpy(X):
-            kind = X.dtype
-            X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-            D = distances(X, Z, "cityblock")
-            return np.exp(np.negative(D, out=D), out=D).astype(kind, copy=False)
+            D = distances(*_in_double(X, Z, factors), "cityblock")
+            return np.exp(np.negative(D, out=D), out=D).astype(X.dtype, copy=False)
+        X, Z = _scaled(X, factors), _scaled(Z, factors)
         return get_namespace(X).exp(-_by_differences(X, Z, squared=False))
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
