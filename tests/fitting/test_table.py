@@ -31,6 +31,7 @@ from lssvm.fitting.table import (
     without_rows,
     worth_fitting,
 )
+from lssvm.fitting.table_large import allowed_for_all_rows, operations_of_all_rows
 from lssvm.fitting.table_record import row_numbers
 from lssvm.fitting.table_scoring import ClassScorer, known_outputs
 from lssvm.fitting.table_work import Candidate, Clock, Plan, Work, clearly_best
@@ -437,6 +438,16 @@ def test_leaves_are_halved_where_all_of_them_would_take_too_long(rows, size):
     assert leaf_size(True, clock, learned_leaf=600, largest=600)[0] == size
 
 
+def test_leaves_of_very_many_rows_leave_time_for_a_second_configuration():
+    work = make_work(smooth_or_noise(1200, True), learned_leaf=150, largest=5000)
+    start = Candidate(RBF, Setting(100.0, 0.05), 1.0, 0.0)
+    sizes = [choose_leaf_size(work, start, ROWS, many=many)[0] for many in (False, True)]
+    assert sizes[1] < sizes[0]
+    allowed = allowed_for_all_rows(work, ROWS)
+    assert 2.0 * operations_of_all_rows(ROWS, sizes[1]) <= allowed
+    assert 2.0 * operations_of_all_rows(ROWS, 2 * sizes[1]) > allowed
+
+
 def test_an_engine_that_is_faster_may_spend_more():
     class Fast(LeafEngine):
         speed = 1e4
@@ -548,6 +559,8 @@ def test_configurations_are_fitted_where_the_stack_gains_enough():
         assert len(worth_fitting(work, found, cost)) == count
         assert [step.taken for step in work.steps][: count - 1] == [True] * (count - 1)
         assert all(step.stage == "configurations" for step in work.steps)
+    for most, count in ((0, 1), (2, 2), (9, 3)):
+        assert len(worth_fitting(make_work(p), different, 1.0, most)) == count
     late = make_work(p, Clock(0.0))
     assert worth_fitting(late, different, 1.0) == different[:1]
 

@@ -11,6 +11,7 @@ from lssvm._core.errors import MemoryBudgetError
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
 from lssvm.local import DeviceLeaves, LeafEngine, LeafTask, Rows, Setting, fit_local, grow_tree
+from lssvm.local.device import between
 from lssvm.local.engine import SlopesAt
 
 pytestmark = pytest.mark.torch
@@ -48,6 +49,41 @@ def test_parts_of_several_sizes_are_those_of_the_host(device, distance):
             np.testing.assert_allclose(
                 getattr(mine.fit, name), getattr(theirs.fit, name), rtol=1e-6, atol=1e-8
             )
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_factors_that_are_inverted_by_halves_are_those_of_the_host(device, distance, monkeypatch):
+    monkeypatch.setattr("lssvm.local.device._HALVED", 70)
+    tasks = [task(n, distance) for n in (300, 299, 130, 71)]
+    for mine, theirs in zip(device.fit(tasks, tries=2), HOST.fit(tasks, tries=2), strict=True):
+        assert mine.setting == theirs.setting
+        for name in ("coef", "intercept", "left_out"):
+            np.testing.assert_allclose(
+                getattr(mine.fit, name), getattr(theirs.fit, name), rtol=1e-3, atol=1e-4
+            )
+
+
+def test_halves_that_are_not_definite_get_jitter(device, monkeypatch):
+    monkeypatch.setattr("lssvm.local.device._HALVED", 70)
+    rng = np.random.default_rng(0)
+    sound, flat = rng.normal(size=(200, 1)), np.arange(200.0)[:, None] * 1e-9
+    tasks = [
+        LeafTask(Rows(X, np.ones((200, 1)), np.ones(200)), "sqeuclidean", Setting(1e18, 1e-3))
+        for X in (sound, flat)
+    ]
+    with pytest.warns(UserWarning, match="smaller C"):
+        leaves = device.fit(tasks)
+    assert all(np.isfinite(leaf.fit.coef).all() for leaf in leaves)
+
+
+def test_city_block_distances_of_equal_rows_are_zero():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X = torch.tensor(1e3 * rng.normal(size=(2, 40, 5)))
+    X[:, :, 2] = (X[:, :, 2] > 0).double()
+    D = between(X, X, "cityblock")
+    assert float(D.diagonal(dim1=1, dim2=2).abs().max()) == 0.0
+    np.testing.assert_allclose(D, (X[:, :, None] - X[:, None]).abs().sum(dim=3), atol=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,23 @@ def test_every_part_gets_its_rows(scratch, on_disk, n_leaves):
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("n_leaves", [5, 300])
+def test_some_leaves_are_read_first_and_the_others_later(scratch, on_disk, n_leaves):
+    with LeafStore(n_leaves, 3, 2, n_rows=500, scratch=on_disk) as store:
+        part, X, _, weight = fill(store, 500, n_leaves)
+        chosen = np.array([0, n_leaves // 2, n_leaves - 1])
+        first = list(store.leaves(only=chosen))
+        seen = {some.leaf for some in first}
+        rest = list(store.leaves(but=seen))
+        assert seen <= set(chosen.tolist()) and not seen & {some.leaf for some in rest}
+        for some in first + rest:
+            rows = np.flatnonzero((part == some.leaf) & (weight > 0))
+            np.testing.assert_array_equal(some.positions, rows)
+            np.testing.assert_array_equal(some.rows.X, X[rows].astype(np.float32))
+        assert sum(len(some.positions) for some in first + rest) == np.count_nonzero(weight)
+
+
 def test_the_folder_is_private_and_goes_when_something_fails(scratch):
     with pytest.raises(RuntimeError), LeafStore(2, 3, 2, n_rows=9, scratch=True) as store:
         fill(store, 9, 2)

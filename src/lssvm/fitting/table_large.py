@@ -178,7 +178,14 @@ def fit_leaves_of_all_rows(
                 job.store.add(leaves, X, block.Y, block.weight, start=block.start)
 
             run_blocks(add, jobs, threads)
-        solved = [_solve(work, job, leaf_size, sample) for job in jobs]
+        # While a device solves leaves of one tree, the host reads and keeps those of another.
+        at_once = min(2, engine.n_configurations // engine.n_workers)
+        solved = run_blocks(
+            lambda job: _solve(work, job, leaf_size, sample),
+            jobs,
+            at_once,
+            on_error=work.clock.stop,
+        )
     out: list[Fitted] = []
     for number, c in enumerate(candidates):
         trees = [s for job, s in zip(jobs, solved, strict=True) if job.number == number]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _JITTER = (1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
 _ENTRIES = 2**26  # kernel values of a block of outputs
 _HALVED = 320  # rows beyond which a factor is inverted by halves
+_LOADING = Lock()  # torch fails where several threads make it load its solvers at the same time
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +214,8 @@ def _invert_factor(A: Array, out: Array, failed: Array) -> None:
 
     n = A.shape[1]
     if n <= _HALVED:
-        L, info = torch.linalg.cholesky_ex(A)
+        with _LOADING:
+            L, info = torch.linalg.cholesky_ex(A)
         failed |= info != 0
         eye = torch.eye(n, dtype=A.dtype, device=A.device).expand_as(A)
         out.copy_(torch.linalg.solve_triangular(L, eye, upper=False))
@@ -522,7 +525,8 @@ def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:
     With their first row, so that a column of two values stays one; or with zeros.
     """
     shape = (len(arrays), max(len(a) for a in arrays), arrays[0].shape[1])
-    out = np.zeros(shape, dtype=np.result_type(*arrays))  # float32 becomes float64 on the device
+    # float32 becomes float64 on the device.
+    out = np.zeros(shape, dtype=max((a.dtype for a in arrays), key=lambda kind: kind.itemsize))
     for i, array in enumerate(arrays):
         out[i, : len(array)] = array
         if not zeros and len(array):
