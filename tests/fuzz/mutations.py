@@ -407,7 +407,7 @@ MUTATIONS = (
         "A / (B * C).sum(axis=0)",
         "estimators/test_table_scoring.py",
     ),
-    change("_local_scale", "4 * A > len(B)", "A > len(B)", "estimators/test_table_quantiles.py"),
+    change("_local_scale", "4 * A <= len(B)", "A <= len(B)", "estimators/test_table_quantiles.py"),
     change("_local_scale", "A - B(C)", "B(C) - A", "estimators/test_table_quantiles.py"),
     change("number_of_prototypes", "A / 4", "A", "fitting/test_table_prototypes.py"),
     change("threads_for", "(A - B) / 2.0", "A - B", "fitting/test_table_prototypes.py"),

@@ -50,7 +50,7 @@ def test_rows_left_out_of_folds(grouped):
     labels = np.r_[0, 0, 0, 1, 1, np.arange(2, 37)] if grouped else np.arange(40)
     folds = np.array([[0, 1, 2, 39], [10, 11, 3, 20]])  # the second takes a row of a group
     Cs = np.array([0.1, 50.0])
-    found = ExactPath.of(K, Y, weight, Repeats.of(labels)).left_out_of_folds(Cs, folds)
+    found = ExactPath.of(K, Y, weight, Repeats.of(labels)).left_out_of_folds(Cs, [folds])[0]
     assert found.shape == (2, 2, 40, 2)
     for C, outputs in zip(Cs, found, strict=True):
         noise = 1 / (C * weight)
@@ -64,14 +64,14 @@ def test_rows_left_out_of_folds(grouped):
 
 def test_nothing_is_said_where_no_row_is_left():
     K, Y, weight = problem(3)
-    alone = ExactPath.of(K, Y, weight).left_out_of_folds(np.ones(1), np.array([[0, 1]]))[0, 0]
+    alone = ExactPath.of(K, Y, weight).left_out_of_folds(np.ones(1), [np.array([[0, 1]])])[0][0, 0]
     np.testing.assert_allclose(alone, [Y[2], Y[2], [0, 0]], atol=1e-12)
     paired = ExactPath.of(K, Y, weight, Repeats.of(np.array([0, 1, 1])))
     np.testing.assert_array_equal(
-        paired.left_out_of_folds(np.ones(1), np.array([[0]]))[0, 0, 1:], np.zeros((2, 2))
+        paired.left_out_of_folds(np.ones(1), [np.array([[0]])])[0][0, 0, 1:], np.zeros((2, 2))
     )
     np.testing.assert_array_equal(
-        paired.left_out_of_folds(np.ones(1), np.array([[0, 1, 2]])), np.zeros((1, 1, 3, 2))
+        paired.left_out_of_folds(np.ones(1), [np.array([[0, 1, 2]])])[0], np.zeros((1, 1, 3, 2))
     )
 
 

@@ -275,9 +275,9 @@ def tune_outside_folds(
         for path in paths:
             if work.clock.over(0.8):
                 return None
-            known = path.inverses(C_GRID)
-            for parts, (_, members) in zip(found, some, strict=True):
-                parts.append(path.left_out_of_folds(C_GRID, members, known))
+            left_out = path.left_out_of_folds(C_GRID, [members for _, members in some])
+            for parts, part in zip(found, left_out, strict=True):
+                parts.append(part)
         for (numbers, _), parts in zip(some, found, strict=True):
             outputs = np.concatenate(parts)
             losses = ((problem.Y - outputs) ** 2).sum(axis=3) * problem.weight  # (settings, g, n)

@@ -177,12 +177,13 @@ def _log_stack(
 
     def losses(f: FloatArray) -> tuple[float, FloatArray]:
         if binary:
-            return float(share @ row_losses(f, Y, "log")), share[:, None] * (expit(f) - target)
-        below = f - f.max(axis=1, keepdims=True)
-        p = np.exp(below)
-        total = p.sum(axis=1, keepdims=True)
-        value = float(share @ (np.log(total[:, 0]) - (below * target).sum(axis=1)))
-        return value, share[:, None] * (p / total - target)
+            p, each = expit(f), row_losses(f, Y, "log")
+        else:
+            below = f - f.max(axis=1, keepdims=True)
+            p = np.exp(below)
+            total = p.sum(axis=1, keepdims=True)
+            p, each = p / total, np.log(total[:, 0]) - (below * target).sum(axis=1)
+        return float(share @ each), share[:, None] * (p - target)
 
     base = np.tensordot(start, F, axes=1)  # (n, k)
     scale = float(np.sqrt(np.average((base**2).mean(axis=1), weights=share)))

@@ -644,33 +644,6 @@ def solve_each(G: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class PathInverses:
-    """The models of q values of C with their matrices P, see the module.
-
-    Attributes
-    ----------
-    coef : array of shape (q, n, k)
-        alpha.
-    nu : array of shape (q, n)
-        A^-1 1.
-    B : array of shape (n, n)
-        Scaled eigenvectors: A^-1 is B diag(shrunk) B^T.
-    shrunk : array of shape (q, n)
-        Its eigenvalues.
-    whole : array of shape (q, n)
-        The diagonal of A^-1.
-    P : array of shape (q, n, n)
-    """
-
-    coef: FloatArray
-    nu: FloatArray
-    B: FloatArray
-    shrunk: FloatArray
-    whole: FloatArray
-    P: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class ExactPath:
     """The eigendecomposition from which the exact model of every C follows in n^2 operations.
 
@@ -719,40 +692,39 @@ class ExactPath:
             left_out = _left_out(self.Y, coef, nu, whole[:, j], block, self.repeats)
             yield ExactFit(coef, path.b[j], left_out)
 
-    def inverses(self, Cs: FloatArray) -> PathInverses:
-        """Return what the models of all C without any fold follow from: n^3 q operations."""
+    def left_out_of_folds(self, Cs: FloatArray, tables: Sequence[IntArray]) -> list[FloatArray]:
+        """Return the outputs of all rows by models that have not seen a fold, (q, g, n, k) each.
+
+        Rows of the fold are those of the model without the fold; every other row is that of the
+        model without the fold and the row (or the row's group). A table (g, s) has g folds of s
+        rows. The matrices P of all C are computed once: n^3 q operations.
+        """
         root = self.state.u
         path = self.state.bordered(Cs, root[:, None] * self.Y)
-        nu = np.ascontiguousarray((root[:, None] * path.eta).T)
+        coef = np.moveaxis(root[:, None, None] * path.beta, 1, 0)  # (q, n, k)
+        nu = np.ascontiguousarray((root[:, None] * path.eta).T)  # (q, n)
+        whole = root**2 * path.inverse_diagonal().T
         B, total = root[:, None] * path.Q, nu.sum(axis=1)
         P = np.empty((len(Cs), len(B), len(B)))
         for j, half_shrunk in enumerate(np.sqrt(path.d.T)):
             half = B * half_shrunk
             np.matmul(half, half.T, out=P[j])  # a symmetric product: half the operations
             P[j] -= np.outer(nu[j], nu[j] / total[j])
-        return PathInverses(
-            np.moveaxis(root[:, None, None] * path.beta, 1, 0),
-            nu,
-            B,
-            path.d.T,
-            root**2 * path.inverse_diagonal().T,
-            P,
-        )
+        given = coef, nu, whole, B, path.d.T, P
+        return [self._left_out_of_folds(folds, *given) for folds in tables]
 
-    def left_out_of_folds(
-        self, Cs: FloatArray, folds: IntArray, known: PathInverses | None = None
+    def _left_out_of_folds(
+        self,
+        folds: IntArray,
+        coef: FloatArray,
+        nu: FloatArray,
+        whole: FloatArray,
+        B: FloatArray,
+        shrunk: FloatArray,
+        inverses: FloatArray,
     ) -> FloatArray:
-        """Return the outputs of all rows by models that have not seen a fold, (q, g, n, k).
-
-        Rows of the fold are those of the model without the fold; every other row is that of the
-        model without the fold and the row (or the row's group). ``known`` is what `inverses`
-        returned for the same C.
-        """
-        n, (g, s) = len(self.Y), folds.shape
-        known = self.inverses(Cs) if known is None else known
-        coef, nu, B, shrunk, whole = known.coef, known.nu, known.B, known.shrunk, known.whole
-        q, total = len(Cs), nu.sum(axis=1)
-        P = known.P[:, folds]  # (q, g, s, n)
+        n, (g, s), q, total = len(self.Y), folds.shape, len(nu), nu.sum(axis=1)
+        P = inverses[:, folds]  # (q, g, s, n)
         each = np.arange(g)[:, None]
         own = P[:, each[:, :, None], np.arange(s)[:, None], folds[:, None, :]]
         inverse = _inverse_each(own) if s < n else np.zeros_like(own)  # (q, g, s, s)
