@@ -52,7 +52,7 @@ class Teacher:
     Y : array of shape (n, k)
         Targets.
     held_out : array of shape (n, k)
-        Outputs of its leaves for rows that they had not seen.
+        Outputs of its leaves for rows that they had not seen, without the offset of the stack.
     weight : array of shape (n,)
     inputs : list of arrays of shape (n, d)
         Mapped rows of every member.
@@ -101,8 +101,6 @@ class Teacher:
                 labels[rows] = rows[leaf.rows.together()] if same is None else same
             inputs.append(X)
             held_out += share * max(member.weight, 1e-12) * member.local.leave_one_out(n)
-        if fit.offset is not None:
-            held_out += fit.offset
         good = np.isfinite(held_out).all(axis=1)
         return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs], labels[good])
 
