@@ -17,12 +17,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import Host
 from lssvm.fitting.record import Member
 from lssvm.fitting.stacking import StackLoss, fit_stack
-from lssvm.fitting.table_prototypes import (
-    C_GRID,
-    fold_moments,
-    prototypes_of,
-    score_widths,
-)
+from lssvm.fitting.table_prototypes import C_GRID, fold_moments, prototypes_of, score_widths
 from lssvm.fitting.table_record import Problem, TableFit
 from lssvm.fitting.table_scoring import make_scorer
 from lssvm.fitting.table_work import Clock
@@ -335,5 +330,4 @@ def choose_width(
         kernel = KERNEL_OF[member.local.distance]
         scored = score_widths(kernel, gammas, learned, tested, size, random)
         errors += [(error, number, gamma) for error, gamma, _ in scored]
-    _, number, gamma = min(errors)
-    return number, gamma
+    return min(errors)[1:]
