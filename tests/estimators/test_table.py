@@ -691,3 +691,25 @@ def test_probabilities_are_made_of_some_rows_when_time_is_short(late, monkeypatc
     used = len(model.record_.calibrated.threshold)
     assert used == (60 if not late else -(-60 // -(-n_outputs // 30)))
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "roles", "name"),
+    [
+        ({"kernel": None}, {}, "kernel"),
+        ({"scaling": 3}, {}, "scaling"),
+        ({"ordered": 3}, {}, "ordered"),
+        ({}, {"sample_weight": ["a"] * 30}, "sample_weight"),
+        ({}, {"groups": np.array([1, "a"] * 15, dtype=object)}, "groups"),
+    ],
+)
+def test_options_and_roles_of_a_wrong_type_are_named(options, roles, name):
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    with pytest.raises(InvalidInputError, match=name):
+        LSSVMRegressor("fast", **options).fit(X, X[:, 0], **roles)
+
+
+def test_no_levels_are_no_quantiles():
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    with pytest.raises(InvalidInputError, match="q="):
+        LSSVMRegressor("fast").fit(X, X[:, 0]).predict_quantile(X, [])

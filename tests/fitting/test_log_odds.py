@@ -165,6 +165,9 @@ def test_rows_that_made_no_metric_decide_by_the_log_loss_whatever_the_scorer():
     assert not pays(good, bad)
     assert [step.taken for step in steps] == [True, False, False]
     assert not pays(good, flattered)
+    assert not pays(bad, flattered)  # equal where no metric was made
+    chance = random.normal(size=Y.shape)
+    assert not pays(bad, chance) and not pays(chance, bad)  # a gain within its standard error
 
 
 @pytest.mark.parametrize("rejected", ["by the trial", "by the loss of all rows", "by the stack"])

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 import lssvm
 from lssvm import FixedSizeLSSVR, LSSVMRegressor
 from lssvm._core.errors import ModelFileError
-from lssvm.data.encodings import FEWEST_ROWS, ValueEncoding
+from lssvm.data.encodings import FEWEST_ROWS, ValueEncoding, values_stand_out
 from lssvm.data.preparation import PreparedTable
 from lssvm.io.models import check_prepared
 from lssvm.onnx import to_onnx
@@ -76,6 +76,26 @@ def test_values_that_do_not_stand_out_are_numbers(what):
     options = {"encode_values": False} if what == "off" else {}
     preparation = TablePreparation(**options).fit(X, None if what == "no target" else y)
     assert list(preparation.get_feature_names_out()) == ["code", "age"]
+
+
+@pytest.mark.parametrize(
+    ("n", "n_levels", "explained", "expected"),
+    [
+        (10_000, 64, 0.1, True),
+        (10_000, 64, 0.015, False),  # more than 0.3 % of the variance, and hardly above chance
+        (200_000, 64, 0.002, False),  # clearly above chance, and too little
+        (10_000, 3_000, 0.0, False),  # few rows of a value: their own targets would predict them
+    ],
+)
+def test_values_stand_out_where_the_gain_is_clear_and_not_too_small(
+    n, n_levels, explained, expected
+):
+    rng = np.random.default_rng(0)
+    level = np.arange(n) % n_levels
+    effect = np.sqrt(explained) * np.where(level % 2, 1.0, -1.0)  # neighbours cancel out
+    Y = effect[:, None] + np.sqrt(1.0 - explained) * rng.normal(size=(n, 1))
+    fold = rng.integers(0, 5, n)
+    assert values_stand_out(level, np.ones(n), Y, fold) == expected
 
 
 def test_a_weight_of_two_is_the_row_twice():

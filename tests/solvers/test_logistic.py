@@ -94,6 +94,15 @@ def test_rows_of_one_class_have_a_finite_model():
     np.testing.assert_allclose(K @ fit.coef + fit.intercept, expected, atol=1e-8)
 
 
+def test_left_out_outputs_are_bounded():
+    """So that the log loss of one row does not count like those of all others."""
+    x = np.linspace(0.0, 1.0, 40)
+    y = np.where(np.sin(12.0 * x) > 0.0, 1.0, -1.0)[:, None]
+    y[20] *= -1.0
+    K = np.exp(-100.0 * (x[:, None] - x) ** 2)
+    assert np.abs(solve_logistic(K, y, 1e9, np.ones(40)).left_out).max() <= 30.0
+
+
 def test_a_weight_of_two_is_the_row_twice():
     _, K, Y, _ = problem(50)
     weight = np.ones(50)

@@ -141,7 +141,11 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray | None:
     """Return weights of shape (n,), or None where all of them are 1."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        text = f"sample_weight has entries that are no numbers ({error}): give one for each row."
+        raise InvalidInputError(text) from error
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):

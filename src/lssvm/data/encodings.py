@@ -759,7 +759,7 @@ def learn_value_encoding(
     places = np.full(len(x), len(values), dtype=np.intp)  # missing ones are the last level
     places[~missing] = np.searchsorted(values, x[~missing]).clip(max=len(values) - 1)
     rows = np.flatnonzero(~missing & (weight > 0))
-    if not _values_stand_out(codes.ravel(), weight[rows], targets.values[rows], fold[rows]):
+    if not values_stand_out(codes.ravel(), weight[rows], targets.values[rows], fold[rows]):
         return None
     n_levels = len(values) + 1
     counts = LevelWeights((), places, np.bincount(places, weight, minlength=n_levels))
@@ -772,7 +772,7 @@ def learn_value_encoding(
     return encoding, features
 
 
-def _values_stand_out(codes: IntArray, weight: FloatArray, Y: FloatArray, fold: IntArray) -> bool:
+def values_stand_out(codes: IntArray, weight: FloatArray, Y: FloatArray, fold: IntArray) -> bool:
     """Return whether the means of values predict held-out rows clearly better than bins do."""
     n_levels, n_folds = int(codes.max()) + 1, int(fold.max()) + 1
     at_level = np.bincount(codes, weight, minlength=n_levels)

@@ -302,6 +302,8 @@ def check_groups(groups: Any, n: int) -> AnyArray | None:
             f"groups has {array.shape[0]} entries, {int(np.sum(missing))} of them NaN, but X has "
             f"{n} rows: give one group for every row, and none that is missing."
         )
+    if array.dtype == object and len({isinstance(entry, str) for entry in array}) > 1:
+        raise InvalidInputError("groups has text and other values: give one kind for all rows.")
     return array
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
-from lssvm._core.errors import InvalidInputError, not_known
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.data.dataset import Dataset
 from lssvm.data.sampling import Sample
 from lssvm.estimators.base import (
@@ -694,6 +694,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         True
         """
         levels = [check_coverage(level, "q") for level in np.ravel(q)]
+        if not levels:
+            raise not_usable("q", q, "give a level between 0 and 1, or several.")
         task, raw, spread, residuals = self._local_residuals(X, "predict_quantile")
         factors = np.array([residuals.quantiles(levels, j) for j in range(task.n_outputs)])
         for j in np.flatnonzero(~np.isfinite(factors).all(axis=1))[:1]:

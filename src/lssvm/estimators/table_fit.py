@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -140,7 +140,8 @@ def _some_of(name: str, option: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values that a parameter names: "auto" is all of them."""
     if isinstance(option, str) and option == "auto":
         return known
-    chosen = (option,) if isinstance(option, str) else tuple(option)
+    single = isinstance(option, str) or not isinstance(option, Iterable)
+    chosen = (option,) if single else tuple(option)
     if not chosen or any(value not in known for value in chosen):
         raise not_usable(name, option, f"give 'auto', or one or more of {', '.join(known)}.")
     return chosen

@@ -17,12 +17,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.backends.host import Host
 from lssvm.fitting.record import Member
 from lssvm.fitting.stacking import StackLoss, fit_stack
-from lssvm.fitting.table_prototypes import (
-    C_GRID,
-    fold_moments,
-    prototypes_of,
-    score_widths,
-)
+from lssvm.fitting.table_prototypes import C_GRID, fold_moments, prototypes_of, score_widths
 from lssvm.fitting.table_record import Problem, TableFit
 from lssvm.fitting.table_scoring import make_scorer
 from lssvm.fitting.table_work import Clock
@@ -52,7 +47,7 @@ class Teacher:
     Y : array of shape (n, k)
         Targets.
     held_out : array of shape (n, k)
-        Outputs of its leaves for rows that they had not seen.
+        Outputs of its leaves for rows that they had not seen, without the offset of the stack.
     weight : array of shape (n,)
     inputs : list of arrays of shape (n, d)
         Mapped rows of every member.
@@ -101,8 +96,6 @@ class Teacher:
                 labels[rows] = rows[leaf.rows.together()] if same is None else same
             inputs.append(X)
             held_out += share * max(member.weight, 1e-12) * member.local.leave_one_out(n)
-        if fit.offset is not None:
-            held_out += fit.offset
         good = np.isfinite(held_out).all(axis=1)
         return cls(Y[good], held_out[good], weight[good], [X[good] for X in inputs], labels[good])
 
@@ -337,5 +330,4 @@ def choose_width(
         kernel = KERNEL_OF[member.local.distance]
         scored = score_widths(kernel, gammas, learned, tested, size, random)
         errors += [(error, number, gamma) for error, gamma, _ in scored]
-    _, number, gamma = min(errors)
-    return number, gamma
+    return min(errors)[1:]

@@ -214,10 +214,8 @@ def fit_global(
     C, error = _best_C(sums, gram)
     setting = Setting(C, gamma)
 
-    outputs, host = (
-        np.full(work.problem.Y.shape, np.nan),
-        Host(2**28, work.settings.engine.n_workers),
-    )
+    outputs = np.full(work.problem.Y.shape, np.nan)
+    host = Host(2**28, work.settings.engine.n_workers)
     for v, cell in enumerate(cells):
         coef, intercept = solve_on_prototypes(without(sums, v), gram, C)
         outputs[positions[cell]] = host.outputs(kernel, rows.X[cell], Z, coef, intercept)
@@ -402,8 +400,7 @@ def _best_width(
     gammas = [factor * candidate.setting.gamma for factor in _ONE_PASS_WIDTHS]
     kernel = candidate.configuration.make_kernel
     scored = score_widths(kernel, gammas, learned, tested, size, random)
-    _, gamma, Z = min(scored, key=lambda one: one[0])
-    return gamma, Z
+    return min(scored, key=lambda one: one[0])[1:]
 
 
 def score_widths(

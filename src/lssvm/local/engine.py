@@ -14,13 +14,7 @@ from lssvm._core.blocks import one_blas_thread, run_blocks, slices
 from lssvm.backends.device import Backend
 from lssvm.data.cluster import Part, map_in_order
 from lssvm.data.dataset import Dataset
-from lssvm.kernels.metric import (
-    Metric,
-    Shape,
-    gradient_rows,
-    mean_outer_product,
-    squared_slopes,
-)
+from lssvm.kernels.metric import Metric, Shape, gradient_rows, mean_outer_product, squared_slopes
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import SquaredSlopes
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf

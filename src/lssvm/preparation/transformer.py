@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, check_weight
-from lssvm._core.errors import InvalidInputError, not_known
+from lssvm._core.errors import InvalidInputError, not_known, not_usable
 from lssvm.data.columns import RawTable, column_names, read_table
 from lssvm.data.preparation import (
     Learned,
@@ -462,6 +462,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         both = sorted(set(settings["keep"]) & set(settings["dropped"]))
         if both:
             raise InvalidInputError(f"drop= and keep= both name the columns {both}.")
+        if not isinstance(self.ordered, Mapping | None):
+            raise not_usable("ordered", self.ordered, "give a dict from columns to their levels.")
         settings["ordered"] = {str(k): list(v) for k, v in (self.ordered or {}).items()}
         return PreparationSettings(**settings, seed=int(seed))
 
