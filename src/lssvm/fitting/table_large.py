@@ -6,7 +6,7 @@ leaves; then leaves are solved in batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -169,7 +169,7 @@ def fit_leaves_of_all_rows(
             )
             jobs.append(_Job(i, candidates[i], tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
-        for block in all_rows.blocks(used):
+        for block in joined(all_rows.blocks(used), engine.routed_rows):
             work.clock.over(1.0)  # raises if the fit was stopped
 
             def add(job: _Job, block: TableBlock = block) -> None:
@@ -195,6 +195,29 @@ def fit_leaves_of_all_rows(
         outputs = np.asarray(np.mean([held_out for _, held_out in trees], axis=0))
         out.append((replace(c, stage="all rows"), model, outputs))
     return out
+
+
+def joined(blocks: Iterable[TableBlock], n_rows: int) -> Iterator[TableBlock]:
+    """Yield blocks of at least ``n_rows`` rows, except for the last one."""
+    waiting: list[TableBlock] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(len(one.Y) for one in waiting) >= n_rows:
+            yield _concatenated(waiting)
+            waiting = []
+    if waiting:
+        yield _concatenated(waiting)
+
+
+def _concatenated(blocks: list[TableBlock]) -> TableBlock:
+    if len(blocks) == 1:
+        return blocks[0]
+    return TableBlock(
+        {name: np.concatenate([one.inputs[name] for one in blocks]) for name in blocks[0].inputs},
+        np.concatenate([one.Y for one in blocks]),
+        np.concatenate([one.weight for one in blocks]),
+        blocks[0].start,
+    )
 
 
 def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Partition, FloatArray]:

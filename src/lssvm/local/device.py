@@ -297,6 +297,11 @@ class DeviceLeaves(LeafEngine):
         """Return 20 for a GPU: an H200 is 40 to 90 times as fast as two cores, many are slower."""
         return 20.0 if self.place.is_cuda else 1.0
 
+    @property
+    def routed_rows(self) -> int:
+        """Return 250,000: every level of a tree takes a few calls, whatever the rows."""
+        return 250_000
+
     def largest_leaf(self, budget: int) -> int:
         """Return the rows of the largest leaf that the device holds, at most 10,000."""
         return min(10_000, int(np.sqrt(_SHARE * self.place.free_bytes() / (8 * _MATRICES))))
