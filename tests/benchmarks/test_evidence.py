@@ -862,3 +862,9 @@ def test_dates_are_expanded_and_many_levels_numbered_for_peers_that_take_numbers
 def test_the_field_s_measure_of_two_classes_is_the_area_above_the_curve():
     codes, sure = np.array([0, 1, 1, 0]), np.array([0.1, 0.4, 0.8, 0.6])
     assert measures.area_above_curve(codes, np.column_stack([1 - sure, sure])) == 0.25
+
+
+def test_the_digest_of_the_code_counts_statements_alone():
+    documented = 'def f():\n    "Text."\n    return 1  # one'
+    assert machine.statements(documented) == machine.statements("def f(): return 1")
+    assert machine.statements('x = "a"') != machine.statements('x = "b"')
