@@ -7,7 +7,7 @@ How numbers are recorded again, and when:
 - Where numbers are meant to change, record the cases concerned again by their names, and no others:
   ``python -m tests.contracts.record "table two" "table three"``. A name that ends in ``*`` means
   all cases that begin so (``"table *"``), ``--all`` means every case. Their names and the reason go
-  into the changelog.
+  into the commit message, and what users notice goes into the changelog.
 - ``--check`` after the names writes nothing and says what would change.
 
 ``src`` has to be on the path. A new case has no numbers until it is recorded, and a test says so.
