@@ -19,8 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, 2 for input that cannot be used (one line on standard error gives the
-        reason), 130 when it was interrupted.
+        The exit code: 0, 1 where the model was written but its report failed (or standard output
+        was closed), 2 for input that cannot be used (one line on standard error gives the reason),
+        130 when it was interrupted.
 
     Examples
     --------
