@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from typing import Annotated, Any
@@ -27,11 +28,13 @@ class Commands(TyperGroup):
     """The commands; every error that input can cause is one line."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
-        """Run a command; exit with 0, 2 or 130. A traceback is a bug of ours."""
+        """Run a command; exit with 0, 1, 2 or 130. A traceback is a bug of ours."""
         kwargs["standalone_mode"] = False
         sys.exit(self._guarded(*args, **kwargs))
 
     def _guarded(self, *args: Any, **kwargs: Any) -> int:
+        if sys.platform == "win32" and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # files and pipes get a code page there
         try:
             code = super().main(*args, **kwargs)
             sys.stdout.flush()
