@@ -31,8 +31,8 @@ from lssvm.fitting.table import (
     without_rows,
     worth_fitting,
 )
-from lssvm.fitting.table_large import allowed_for_all_rows, joined, operations_of_all_rows
-from lssvm.fitting.table_record import TableBlock, row_numbers
+from lssvm.fitting.table_large import allowed_for_all_rows, operations_of_all_rows
+from lssvm.fitting.table_record import row_numbers
 from lssvm.fitting.table_scoring import ClassScorer, known_outputs
 from lssvm.fitting.table_work import Candidate, Clock, Plan, Work, clearly_best
 from lssvm.kernels import Metric
@@ -726,18 +726,3 @@ def test_rounding_does_not_change_the_order_of_rows():
     dusty = X + 1e-15 * rng.random((2, 60, 2))
     np.testing.assert_array_equal(row_numbers(dusty[0]), row_numbers(X))
     np.testing.assert_array_equal(row_numbers(dusty[1]), row_numbers(X))
-
-
-def test_blocks_are_joined_in_order():
-    X, Y = np.arange(20.0).reshape(10, 2), np.arange(10.0)[:, None]
-    ends = [(0, 3), (3, 4), (4, 8), (8, 10)]
-    blocks = [
-        TableBlock({"quantiles": X[a:b], "standardised": -X[a:b]}, Y[a:b], Y[a:b, 0], a)
-        for a, b in ends
-    ]
-    assert list(joined(blocks, 1)) == blocks
-    few = list(joined(blocks, 4))
-    assert [(one.start, len(one.Y)) for one in few] == [(0, 4), (4, 4), (8, 2)]
-    np.testing.assert_array_equal(np.concatenate([one.inputs["quantiles"] for one in few]), X)
-    np.testing.assert_array_equal(np.concatenate([one.inputs["standardised"] for one in few]), -X)
-    np.testing.assert_array_equal(np.concatenate([one.weight for one in few]), Y[:, 0])

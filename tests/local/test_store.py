@@ -19,7 +19,7 @@ def fill(store, n, n_leaves, seed=0):
     X, Y, weight = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), rng.integers(3, size=n) * 0.5
     for begin in range(0, n, 70):
         at = slice(begin, begin + 70)
-        store.add(part[at], X[at], Y[at], weight[at], start=begin)
+        store.add(store.placed(part[at], X[at], Y[at], weight[at], start=begin))
     return part, X, Y, weight
 
 

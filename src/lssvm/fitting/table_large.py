@@ -6,7 +6,7 @@ leaves; then leaves are solved in batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -28,7 +28,7 @@ from lssvm.local import (
     grow_tree,
 )
 from lssvm.local.model import middle_setting
-from lssvm.local.store import LeafRows
+from lssvm.local.store import LeafRows, Placed
 
 _TOGETHER = 2**29  # entries of the kernel matrices of a batch of leaves, times the engine's speed
 _FEWEST = 125  # rows of a leaf, below which prototypes are the better use of time
@@ -169,15 +169,19 @@ def fit_leaves_of_all_rows(
             )
             jobs.append(_Job(i, candidates[i], tree, stack.enter_context(store)))
         used = list(dict.fromkeys(c.configuration.scaling for c in candidates))
-        for block in joined(all_rows.blocks(used), engine.routed_rows):
-            work.clock.over(1.0)  # raises if the fit was stopped
 
-            def add(job: _Job, block: TableBlock = block) -> None:
+        def placed(block: TableBlock) -> list[Placed]:
+            out = []
+            for job in jobs:
                 X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
                 leaves = engine.route(job.tree, X)
-                job.store.add(leaves, X, block.Y, block.weight, start=block.start)
+                out.append(job.store.placed(leaves, X, block.Y, block.weight, start=block.start))
+            return out
 
-            run_blocks(add, jobs, threads)
+        for parts in all_rows.map(used, placed):
+            work.clock.over(1.0)  # raises if the fit was stopped
+            for job, part in zip(jobs, parts, strict=True):
+                job.store.add(part)
         # While a device solves leaves of one tree, the host reads and keeps those of another.
         at_once = min(2, engine.n_configurations // engine.n_workers)
         solved = run_blocks(
@@ -195,29 +199,6 @@ def fit_leaves_of_all_rows(
         outputs = np.asarray(np.mean([held_out for _, held_out in trees], axis=0))
         out.append((replace(c, stage="all rows"), model, outputs))
     return out
-
-
-def joined(blocks: Iterable[TableBlock], n_rows: int) -> Iterator[TableBlock]:
-    """Yield blocks of at least ``n_rows`` rows, except for the last one."""
-    waiting: list[TableBlock] = []
-    for block in blocks:
-        waiting.append(block)
-        if sum(len(one.Y) for one in waiting) >= n_rows:
-            yield _concatenated(waiting)
-            waiting = []
-    if waiting:
-        yield _concatenated(waiting)
-
-
-def _concatenated(blocks: list[TableBlock]) -> TableBlock:
-    if len(blocks) == 1:
-        return blocks[0]
-    return TableBlock(
-        {name: np.concatenate([one.inputs[name] for one in blocks]) for name in blocks[0].inputs},
-        np.concatenate([one.Y for one in blocks]),
-        np.concatenate([one.weight for one in blocks]),
-        blocks[0].start,
-    )
 
 
 def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Partition, FloatArray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from lssvm.local import LeafEngine, LocalModel, Rows
 from lssvm.local.engine import SlopesAt
 from lssvm.solvers.moments import Moments
 from lssvm.tasks import Numbers
+
+Result = TypeVar("Result")
 
 # -- the rows --------------------------------------------------------------------------------------
 
@@ -209,18 +211,27 @@ class AllRows:
         """How many rows there are."""
         return self.data.n_rows
 
-    def blocks(self, scalings: Sequence[Scaling]) -> Iterator[TableBlock]:
-        """Yield all rows in order with the requested scalings."""
+    def map(
+        self, scalings: Sequence[Scaling], use: Callable[[TableBlock], Result]
+    ) -> Iterator[Result]:
+        """Yield what ``use`` returns for all rows in order, by blocks with the given scalings.
 
-        def work(block: Any) -> TableBlock:
+        Blocks are read by the calling thread, and prepared and used by the others.
+        """
+
+        def work(block: Any) -> Result:
             at = np.arange(block.start, block.start + len(block))
             X = {name: self.learned[name].transform(block, at) for name in scalings}
             weight = np.ones(len(block)) if block.weight is None else block.weight
             assert block.target is not None
             Y, weight = self.encode(block.target, weight)
-            return TableBlock(X, Y, weight / self.scale, block.start)
+            return use(TableBlock(X, Y, weight / self.scale, block.start))
 
         return run_stream(work, self.data.blocks(), self.threads)
+
+    def blocks(self, scalings: Sequence[Scaling]) -> Iterator[TableBlock]:
+        """Yield all rows in order with the requested scalings."""
+        return self.map(scalings, lambda block: block)
 
 
 def subset(problem: Problem, rows: IntArray) -> Problem:

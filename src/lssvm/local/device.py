@@ -33,6 +33,7 @@ _JITTER = (1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
 _ENTRIES = 2**26  # kernel values of a block of outputs
 _HALVED = 320  # rows beyond which a factor is inverted by halves
+_MOST_BLOCKS = 65_535  # of a grid along its second and third axis
 _LOADING = Lock()  # torch fails where several threads make it load its solvers at the same time
 
 
@@ -96,6 +97,8 @@ def _cityblock(X: Array, Z: Array) -> Array:
     """
     import torch
 
+    if (kernel := _fused_cityblock(X, Z)) is not None:
+        return kernel
     low = torch.minimum(X.amin(dim=(0, 1)), Z.amin(dim=(0, 1)))
     high = torch.maximum(X.amax(dim=(0, 1)), Z.amax(dim=(0, 1)))
     few = ((X == low) | (X == high)).all(dim=1).all(dim=0)
@@ -120,6 +123,73 @@ def _cityblock(X: Array, Z: Array) -> Array:
         D += (A @ width)[:, :, None] + (B @ width)[:, None, :]
         D.baddbmm_(A * width, B.transpose(1, 2), alpha=-2.0)
     return D
+
+
+_CITYBLOCK = r"""
+extern "C" __global__ void cityblock(
+    const double* X, const double* Z, double* D, int n, int m, int d)
+{
+    __shared__ double rows[32][33], others[32][33];
+    const int x = threadIdx.x, y = threadIdx.y;
+    const size_t first = (size_t)blockIdx.z * n, second = (size_t)blockIdx.z * m;
+    const int i = blockIdx.y * 32, j = blockIdx.x * 32;
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    for (int k = 0; k < d; k += 32) {
+        for (int r = y; r < 32; r += 8) {
+            const bool inside = k + x < d;
+            rows[r][x] = inside && i + r < n ? X[(first + i + r) * d + k + x] : 0.0;
+            others[r][x] = inside && j + r < m ? Z[(second + j + r) * d + k + x] : 0.0;
+        }
+        __syncthreads();
+        const int last = d - k < 32 ? d - k : 32;
+        for (int c = 0; c < last; ++c) {
+            const double z = others[x][c];
+            for (int r = 0; r < 4; ++r) sum[r] += fabs(rows[y + 8 * r][c] - z);
+        }
+        __syncthreads();
+    }
+    for (int r = 0; r < 4; ++r)
+        if (i + y + 8 * r < n && j + x < m) D[(first + i + y + 8 * r) * m + j + x] = sum[r];
+}
+"""
+
+
+def _fused_cityblock(X: Array, Z: Array) -> Array | None:
+    """Return sums of absolute differences by one kernel, None where it cannot be used.
+
+    Each entry is written once; the sums of maxima pass over all of them for every column.
+    """
+    import torch
+
+    if not X.is_cuda or X.dtype != torch.float64 or len(X) > _MOST_BLOCKS or not X.shape[2]:
+        return None
+    kernel = _compiled_cityblock(X.device.index)
+    if kernel is None or -(-X.shape[1] // 32) > _MOST_BLOCKS:
+        return None
+    X, Z = X.contiguous(), Z.contiguous()
+    D = torch.empty(X.shape[0], X.shape[1], Z.shape[1], dtype=X.dtype, device=X.device)
+    if D.numel():
+        grid = (-(-Z.shape[1] // 32), -(-X.shape[1] // 32), len(X))
+        with torch.cuda.device(X.device):
+            kernel(grid, (32, 8, 1), [X, Z, D, X.shape[1], Z.shape[1], X.shape[2]])
+    return D
+
+
+def _compiled_cityblock(device: int) -> Any:
+    """Return the kernel for a GPU; None where this version of torch cannot compile one."""
+    import torch
+
+    with _LOADING:
+        if device not in _kernels:
+            try:
+                with torch.cuda.device(device):
+                    _kernels[device] = torch.cuda._compile_kernel(_CITYBLOCK, "cityblock")
+            except Exception:  # a function that torch does not document, or a library is missing
+                _kernels[device] = None
+        return _kernels[device]
+
+
+_kernels: dict[int, Any] = {}  # by the number of the GPU
 
 
 def _added(X: Array, columns: Sequence[int]) -> Array:
@@ -296,11 +366,6 @@ class DeviceLeaves(LeafEngine):
     def speed(self) -> float:
         """Return 20 for a GPU: an H200 is 40 to 90 times as fast as two cores, many are slower."""
         return 20.0 if self.place.is_cuda else 1.0
-
-    @property
-    def routed_rows(self) -> int:
-        """Return 250,000: every level of a tree takes a few calls, whatever the rows."""
-        return 250_000
 
     def largest_leaf(self, budget: int) -> int:
         """Return the rows of the largest leaf that the device holds, at most 10,000."""
@@ -515,11 +580,11 @@ class DeviceLeaves(LeafEngine):
         for begin in range(0, n, rows):
             block = put(X[begin : begin + rows])
             node = torch.zeros(len(block), dtype=torch.int64, device=block.device)
-            while bool((node >= 0).any()):
-                inner = torch.nonzero(node >= 0).ravel()
-                at = node[inner]
-                along = (block[inner] * directions[at]).sum(dim=1)
-                node[inner] = children[at, (along > thresholds[at]).long()]
+            for _ in range(tree.depth):  # without a look at the nodes, which would wait for them
+                at = node.clamp(min=0)
+                along = (block * directions[at]).sum(dim=1)
+                below = children[at, (along > thresholds[at]).long()]
+                node = torch.where(node < 0, node, below)
             out[begin : begin + rows] = to_numpy(-1 - node)
         return out
 

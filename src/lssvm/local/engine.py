@@ -121,11 +121,6 @@ class LeafEngine:
         """How many times as fast as two cores, which presets are made for, it solves systems."""
         return 1.0
 
-    @property
-    def routed_rows(self) -> int:
-        """Rows that `route` is given together, at least; 1: the blocks as they are read."""
-        return 1
-
     def largest_leaf(self, budget: int) -> int:
         """Return the rows of the largest leaf: two matrices on every thread, half the budget.
 

@@ -20,6 +20,8 @@ from lssvm.local.leaf import Leaf, Rows, Setting
 
 _TUNED = 10  # one of so many leaves tries settings for all of them
 _GROWN = 1.5  # times the leaf size beyond which a leaf is split after an update
+_MANY_NODES = 200  # of a tree, from which rows may go down together, level by level,
+_NODE = 5000  # where a visit of a node takes as long as so many products
 _LARGEST = 2  # equal rows that no tree separates: at most so many times the leaf size are used
 
 
@@ -627,8 +629,11 @@ class Tree:
         X : array of shape (n, d)
             Mapped rows.
         """
+        nodes, depth = len(self.thresholds), self.depth
+        if nodes > _MANY_NODES and _NODE * nodes > X.size * depth:
+            return self._route_by_level(X, depth)
         out = np.zeros(len(X), dtype=np.intp)
-        if not len(self.thresholds):
+        if not nodes:
             return out
         waiting = [(0, np.arange(len(X), dtype=np.intp))]
         while waiting:
@@ -641,6 +646,25 @@ class Tree:
                 elif len(chosen):
                     waiting.append((child, chosen))
         return out
+
+    def _route_by_level(self, X: FloatArray, depth: int) -> IntArray:
+        """Return the leaves of few rows in a tree of many nodes: all rows go down together."""
+        node = np.zeros(len(X), dtype=np.intp)
+        for _ in range(depth):
+            inner = np.flatnonzero(node >= 0)
+            at = node[inner]
+            along = np.einsum("ij,ij->i", X[inner], self.directions[at])
+            node[inner] = self.children[at, (along > self.thresholds[at]).astype(np.intp)]
+        return np.asarray(-1 - node)
+
+    @property
+    def depth(self) -> int:
+        """The most nodes between the root and a leaf, the root among them."""
+        level, depth = np.arange(min(1, len(self.thresholds))), 0
+        while len(level):
+            below, depth = self.children[level].ravel(), depth + 1
+            level = below[below >= 0]
+        return depth
 
     def rows_by_leaf(self, X: FloatArray) -> list[IntArray]:
         """Return the row numbers of every leaf.

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from lssvm.local.leaf import Rows
 
 _PREFIX = "lssvm-leaves-"
 _BUNDLES = 128  # files that are open for writing
+
+Placed: TypeAlias = list[tuple[int, AnyArray]]
+"""Rows of a block by the bundle of their leaf."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +76,8 @@ class LeafStore:
     >>> import numpy as np
     >>> from lssvm.local import LeafStore
     >>> with LeafStore(2, 1, 1, n_rows=3, scratch=True) as store:
-    ...     store.add(np.array([1, 0, 1]), np.array([[1.0], [2.0], [3.0]]), np.ones((3, 1)),
-    ...               np.ones(3), start=0)
+    ...     leaf, X = np.array([1, 0, 1]), np.array([[1.0], [2.0], [3.0]])
+    ...     store.add(store.placed(leaf, X, np.ones((3, 1)), np.ones(3), start=0))
     ...     [(some.leaf, some.rows.X.ravel().tolist()) for some in store.leaves()]
     [(0, [2.0]), (1, [1.0, 3.0])]
     """
@@ -102,10 +105,10 @@ class LeafStore:
             paths = (self._folder / f"{i}.rows" for i in range(n_bundles))
             self._files = [path.open("wb", buffering=2**18) for path in paths]
 
-    def add(
+    def placed(
         self, leaf: IntArray, X: FloatArray, Y: FloatArray, weight: FloatArray, *, start: int
-    ) -> None:
-        """Take a block of rows.
+    ) -> Placed:
+        """Return a block of rows as `add` takes them; several threads may do this.
 
         Parameters
         ----------
@@ -120,16 +123,19 @@ class LeafStore:
         start : int
             Position of the first row.
         """
-        block = np.empty(len(leaf), dtype=self._type)
-        block["leaf"], block["position"] = leaf, start + np.arange(len(leaf))
-        block["weight"], block["Y"], block["X"] = weight, Y, X
-        block = block[weight > 0]
+        used = np.flatnonzero(weight > 0)
+        order = used[np.argsort(leaf[used] // self._per_bundle, kind="stable")]
+        block = np.empty(len(order), dtype=self._type)
+        block["leaf"], block["position"] = leaf[order], np.int64(start) + order
+        block["weight"], block["Y"], block["X"] = weight[order], Y[order], X[order]
         bundle = block["leaf"] // self._per_bundle
-        order = np.argsort(bundle, kind="stable")
-        block, bundle = block[order], bundle[order]
         begin = np.searchsorted(bundle, np.arange(len(self._blocks) + 1))
-        for i in np.unique(bundle):
-            self._write(int(i), block[begin[i] : begin[i + 1]])
+        return [(int(i), block[begin[i] : begin[i + 1]]) for i in np.unique(bundle)]
+
+    def add(self, rows: Placed) -> None:
+        """Take rows that `placed` returned, in the order of the data."""
+        for bundle, block in rows:
+            self._write(bundle, block)
 
     def _write(self, bundle: int, block: AnyArray) -> None:
         if self._folder is None:
