@@ -255,6 +255,15 @@ def test_missing_labels_are_named(model, gap):
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_missing_numbers_of_classes_are_named(model):
+    missing = np.arange(80.0) % 2
+    missing[5] = np.nan
+    for y in (missing, pd.Series(missing), pd.Series(missing).astype("Int64")):
+        with pytest.raises(InvalidInputError, match=r"labels of 1 of 80 rows are missing.*row 5"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
 def test_labels_of_several_types_are_named(model):
     for y in ([1, "a"] * 40, np.array([1, "a"] * 40, dtype=object)):
         with pytest.raises(InvalidInputError, match=r"types \['number', 'str'\]"):

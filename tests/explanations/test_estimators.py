@@ -122,6 +122,12 @@ def test_a_model_for_tables_has_its_own_background(metric):
     np.testing.assert_allclose(found.prediction, model.predict(NEW), atol=1e-9)
 
 
+def test_a_model_for_tables_refuses_no_rows():
+    for model, y in ((LSSVMRegressor("fast"), Y), (LSSVMClassifier("fast"), TWO)):
+        with pytest.raises(InvalidInputError, match="no row to explain"):
+            model.fit(X, y).explain(X[:0])
+
+
 def test_float32_rows_are_explained_in_double_precision():
     model = LSSVR(10.0, gamma=0.3).fit(X.astype(np.float32), Y.astype(np.float32))
     found = model.explain(NEW.astype(np.float32), BACKGROUND.astype(np.float32))

@@ -1,5 +1,7 @@
 """Scores that differ by rounding alone are tied, for calibration and for scorers that rank."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -116,3 +118,18 @@ def test_tuning_by_rank_on_a_few_categories(cls):
     model = cls(C="cv", gamma=0.5, cv=5, scoring="roc_auc").fit(X, y)
     share = np.array([y[(X == row).all(axis=1)].mean() for row in X])
     assert abs(model.best_score_ - roc_auc_score(y, share)) < 0.05
+
+
+def test_many_columns_need_no_memory_but_their_own():
+    """Of a wide table some columns are sorted at a time."""
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 3, size=(300, 20_000)).astype(float)
+    scores += 1e-13 * rng.random(scores.shape)
+    tracemalloc.start()
+    tied = tie_scores(scores)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * scores.nbytes
+    for j in (0, 7_000, 19_999):
+        np.testing.assert_array_equal(tied[:, j], tie_scores(scores[:, j]))
+    assert len(np.unique(tied[:, 0])) == 3

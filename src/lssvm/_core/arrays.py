@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lssvm._core.blocks import available_memory
+from lssvm._core.blocks import available_memory, slices
 from lssvm._core.errors import InvalidInputError, MemoryBudgetError, library, not_usable
 
 FloatArray: TypeAlias = NDArray[Any]
@@ -227,28 +227,41 @@ def is_int(value: Any) -> bool:
 SAME = 1e-9
 """Scores that differ by less than this part of the largest are the same, but for rounding."""
 
+_TIED = 1 << 20  # scores that are sorted at a time
+
 
 def tie_scores(scores: FloatArray) -> FloatArray:
     """Return scores of which those that differ by rounding alone are equal.
 
     Equal rows get the same score, but for the last digits, which depend on where a row stands and
-    on its own target: whatever ranks rows must not see them. Scores (n,), or (n, k) by columns.
+    on its own target: whatever ranks rows must not see them. Scores (n,), or (n, k) by columns,
+    some of which are sorted at a time: next to the result little memory is needed.
     """
     values = np.asarray(scores, dtype=np.float64)
-    columns = values[:, None] if values.ndim == 1 else values
-    good = np.isfinite(columns)
-    least = SAME * np.max(np.abs(columns), axis=0, initial=0.0, where=good)
-    filled = np.where(good, columns, np.inf)
-    order = np.argsort(filled, axis=0, kind="stable")
-    ordered = np.take_along_axis(filled, order, axis=0)
+    if values.ndim == 1:
+        tied = _tied(one := values[None])
+        return values if tied is one else tied[0]
+    tied = np.empty_like(values)
+    for part in slices(values.shape[1], max(1, _TIED // max(len(values), 1))):
+        tied[:, part] = _tied(np.ascontiguousarray(values[:, part].T)).T
+    return tied
+
+
+def _tied(values: FloatArray) -> FloatArray:
+    """Return scores (k, n) of which those of a row that differ by rounding alone are equal."""
+    good = np.isfinite(values)
+    least = SAME * np.max(np.abs(values), axis=1, initial=0.0, where=good)
+    filled = np.where(good, values, np.inf)
+    order = np.argsort(filled, axis=1, kind="stable")
+    ordered = np.take_along_axis(filled, order, axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
-        new = np.diff(ordered, axis=0) > least
+        new = np.diff(ordered, axis=1) > least[:, None]
     if new.all():
         return values
-    first = np.maximum.accumulate(np.where(new, np.arange(1, len(columns))[:, None], 0), axis=0)
-    ordered[1:] = np.take_along_axis(ordered, first, axis=0)
-    np.put_along_axis(filled, order, ordered, axis=0)
-    return np.where(good, filled, columns).reshape(values.shape)
+    first = np.maximum.accumulate(np.where(new, np.arange(1, values.shape[1]), 0), axis=1)
+    ordered[:, 1:] = np.take_along_axis(ordered, first, axis=1)
+    np.put_along_axis(filled, order, ordered, axis=1)
+    return np.where(good, filled, values)
 
 
 # -- devices --------------------------------------------------------------------------------------

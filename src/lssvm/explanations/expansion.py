@@ -784,6 +784,8 @@ def shapley_values(
     terms: Sequence[Term], *, interactions: bool = False, effort: Effort = DEFAULT
 ) -> ShapleyValues:
     """Return the Shapley values of a sum of terms."""
+    if len(terms[0].rows.X) == 0:
+        raise InvalidInputError("There is no row to explain: give at least one.")
     n_permutations, terms = effort.bounded(terms, interactions)
     exact = [term for term in terms if term.exact]
     others = [term for term in terms if not term.exact]

@@ -353,6 +353,8 @@ def check_labels(y: Any) -> Any:
         return y
     if labels.ndim == 0 or labels.size != len(labels):
         return y
+    if labels.dtype.kind == "f":  # where nullable columns have gaps, too
+        _refuse_missing("labels", np.isnan(labels).ravel().tolist())
     if labels.dtype != object:
         return labels if labels.dtype.kind in "biu" else y  # nullable columns without a gap
     values = labels.ravel().tolist()
