@@ -1,6 +1,8 @@
 """The estimators for tables: frames as they come, scikit-learn's rules, honest scores, updates."""
 
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +20,7 @@ from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import compression
 from lssvm.fitting.table_record import Problem
 from lssvm.kernels import MetricKernel
+from lssvm.preparation import TablePreparation
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 3))
@@ -713,3 +716,21 @@ def test_no_levels_are_no_quantiles():
     X = np.random.default_rng(0).normal(size=(30, 1))
     with pytest.raises(InvalidInputError, match="q="):
         LSSVMRegressor("fast").fit(X, X[:, 0]).predict_quantile(X, [])
+
+
+def test_threads_that_add_rows_lose_none(monkeypatch):
+    model = LSSVMClassifier("fast", **ONE).fit(X[:100], labels[:100])
+    n, transform = model.record_.members[0].model.n_basis, TablePreparation.transform
+
+    def slow(self, rows):
+        time.sleep(0.02)
+        return transform(self, rows)
+
+    monkeypatch.setattr(TablePreparation, "transform", slow)
+    with ThreadPoolExecutor(4) as pool:
+        list(
+            pool.map(
+                lambda i: model.partial_fit(X[i : i + 5], labels[i : i + 5]), range(100, 140, 5)
+            )
+        )
+    assert model.record_.members[0].model.n_basis == n + 40

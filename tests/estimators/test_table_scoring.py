@@ -341,3 +341,18 @@ def test_other_classes_help_where_rows_are_nearly_certain(tmp_path, monkeypatch)
     save(model, tmp_path / "model.lssvm")
     again = load(tmp_path / "model.lssvm").predict_proba(X[~train])
     np.testing.assert_array_equal(again, model.predict_proba(X[~train]))
+
+
+@pytest.mark.parametrize("times", [0.0, 2.0])
+def test_balanced_weights_are_those_of_weighted_rows(times):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(160, 2)), np.r_[np.zeros(120), np.ones(40)]
+    X[y == 1] += 1.0
+    weight = np.where(np.arange(160) % 4 == 0, times, 1.0)
+    again = np.repeat(np.arange(160), weight.astype(int))
+    options = {"class_weight": "balanced", "random_state": 0, "n_jobs": 1}
+    weighted = LSSVMClassifier("fast", **options).fit(X, y, sample_weight=weight)
+    repeated = LSSVMClassifier("fast", **options).fit(X[again], y[again])
+    np.testing.assert_allclose(
+        weighted.predict_proba(X), repeated.predict_proba(X), rtol=0, atol=1e-6
+    )

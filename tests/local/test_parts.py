@@ -390,3 +390,16 @@ class TestUpdates:
             for one in gone:
                 now = now.forget(one)
             np.testing.assert_allclose(now.outputs(rows.X), model.outputs(rows.X), atol=1e-9)
+
+
+def test_rows_that_go_down_a_tree_level_by_level_reach_the_same_leaves(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(3000, 5)), rng.normal(size=(400, 5))
+    tree = grow_tree(X, 10)
+    assert 2 ** (tree.depth - 1) <= tree.n_leaves <= 2**tree.depth
+    levels = tree.route(new)
+    assert len(tree.thresholds) > 200
+    np.testing.assert_array_equal(tree.route(new[7:8]), levels[7:8])
+    monkeypatch.setattr("lssvm.local.model._MANY_NODES", np.inf)
+    np.testing.assert_array_equal(tree.route(new), levels)
+    assert grow_tree(X, 5000).depth == 0

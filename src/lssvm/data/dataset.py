@@ -22,6 +22,8 @@ from lssvm.data.raw import RawBlock, Schema, TableRows, chunk_rows, is_source
 from lssvm.data.sampling import Sample, Sampler
 from lssvm.data.scanning import Scan, scan
 
+_IN_MEMORY = 2**16  # rows of a block at most
+
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
@@ -91,9 +93,9 @@ class Arrays:
         return TableRows(self.table, on_host(self.y), self.weight)
 
     def blocks(self) -> Iterator[TableRows]:
-        """Yield all rows in order, in the blocks in which a scan has them."""
+        """Yield all rows in order, in larger blocks than a scan: fewer calls for as many rows."""
         y, weight = self.target, self.weight
-        for part in slices(self.n_rows, chunk_rows(len(self.table.columns))):
+        for part in slices(self.n_rows, chunk_rows(len(self.table.columns), _IN_MEMORY)):
             target, row_weight = (
                 None if values is None else values[part] for values in (y, weight)
             )

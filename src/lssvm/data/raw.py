@@ -23,9 +23,9 @@ SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _CHUNK_NUMBERS = 2**21  # but no more numbers than these, down to 1,024 rows
 
 
-def chunk_rows(n_columns: int) -> int:
+def chunk_rows(n_columns: int, most: int = CHUNK) -> int:
     """Return the rows of the blocks of a data set, which depend on its columns alone."""
-    return int(max(1024, min(CHUNK, _CHUNK_NUMBERS // max(n_columns, 1))))
+    return int(max(1024, min(most, _CHUNK_NUMBERS // max(n_columns, 1))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,9 @@ import functools
 import inspect
 from collections.abc import Callable
 from functools import partial
+from threading import RLock
 from typing import Any, Self, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -52,6 +54,16 @@ except ImportError:  # scikit-learn before 1.9
     def with_callbacks(method: Method) -> Method:
         """Return the method as it is."""
         return method
+
+
+_LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
+_LOCKS_LOCK = RLock()
+
+
+def lock_of(estimator: Any) -> RLock:
+    """Return the lock that updates of an estimator take; it is not pickled with it."""
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(estimator, RLock())
 
 
 def reports(fit: FitMethod) -> FitMethod:

@@ -6,9 +6,7 @@ What the two share comes first: rows of any kind, updates and sparsity paths.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from threading import RLock
 from typing import Any, Self, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -18,7 +16,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm._core.random import RandomState
 from lssvm.data.dataset import open_dataset
 from lssvm.data.preparation import PreparedTable
-from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, reports
+from lssvm.estimators.base import KernelClassifier, KernelRegressor, callback_of, lock_of, reports
 from lssvm.estimators.opening import Opened, open_rows
 from lssvm.fitting.fixed_settings import FixedSettings
 from lssvm.fitting.fixed_size import change_rows, fit_fixed_size, sparsity_path
@@ -60,16 +58,6 @@ def _fit(estimator: Model, X: Any, y: Any, sample_weight: Any, groups: Any) -> M
     return estimator
 
 
-_LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
-_LOCKS_LOCK = RLock()
-
-
-def _lock_of(estimator: Model) -> RLock:
-    """Return the lock that updates of an estimator take; it is not pickled with it."""
-    with _LOCKS_LOCK:
-        return _LOCKS.setdefault(estimator, RLock())
-
-
 def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
     """Remove rows from a fitted model."""
     check_is_fitted(estimator)
@@ -85,7 +73,7 @@ def _forget(estimator: Model, X: Any, y: Any, sample_weight: Any) -> Model:
 
 def _change(estimator: Model, X: Any, y: Any, sample_weight: Any, *, sign: int) -> Model:
     """Add rows to a fitted model, or remove them."""
-    with _lock_of(estimator):  # what another thread adds meanwhile must not be lost
+    with lock_of(estimator):  # what another thread adds meanwhile must not be lost
         opened, old = open_rows(estimator, X, y, sample_weight), estimator.record_
         rows = opened.further_rows(old.task, callback_of(estimator), old.state.centre)
         fit = change_rows(old, rows, estimator._host(), sign=sign)
@@ -395,7 +383,7 @@ class FixedSizeLSSVC(KernelClassifier):
         FixedSizeLSSVC
             Itself.
         """
-        with _lock_of(self):
+        with lock_of(self):
             if self.__sklearn_is_fitted__():
                 self._check_classes(classes)
                 return _change(self, X, y, sample_weight, sign=1)
@@ -789,7 +777,7 @@ class FixedSizeLSSVR(KernelRegressor):
         FixedSizeLSSVR
             Itself.
         """
-        with _lock_of(self):
+        with lock_of(self):
             if not self.__sklearn_is_fitted__():
                 return self.fit(X, y, sample_weight)
             return _change(self, X, y, sample_weight, sign=1)

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -215,27 +214,22 @@ class LSSVMClassifier(KernelClassifier):
                 "left out: a classifier needs at least two classes."
             )
         labels, task = _numbers(classes, y), _task(classes)
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            factor = compute_sample_weight("balanced", y)
-        else:
-            factor = _factors(classes, self.class_weight)[labels]
+        counts = np.bincount(labels, weight, minlength=len(classes))
+        factor = _factors(classes, self.class_weight, counts)[labels]
         Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
         # A scorer does not get the weights of classes.
         return fit_model(self, Targets(X, y, Y, weight * factor, task, labels, weight), groups)
 
     def _targets_of(self, data: Dataset, drawn: Sample) -> Targets:
         """Return a sample of very many rows, and how the targets of all are encoded."""
-        classes, number, rows = drawn.classes, drawn.sizes, drawn.block
-        assert classes is not None and number is not None
+        classes, counts, rows = drawn.classes, drawn.counts, drawn.block
+        assert classes is not None and counts is not None
         check_classification_targets(classes)
         if len(classes) < 2:
             raise InvalidInputError(
                 f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
             )
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            factor = number.sum() / (len(classes) * number)
-        else:
-            factor = _factors(classes, self.class_weight)
+        factor = _factors(classes, self.class_weight, counts)
         task = _task(classes)
         codes = np.asarray(task.code.matrix, dtype=np.float64)
 
@@ -372,7 +366,8 @@ class LSSVMClassifier(KernelClassifier):
                 "of the classes, or sample_weight."
             )
         labels = _numbers(self.classes_, y)
-        weight = weight * _factors(self.classes_, self.class_weight)[labels]
+        factor = _factors(self.classes_, self.class_weight, np.ones(len(self.classes_)))
+        weight = weight * factor[labels]
         return X, np.asarray(self.code_.matrix[labels], dtype=np.float64), weight
 
 
@@ -397,10 +392,10 @@ def _task(classes: AnyArray) -> Classes:
     return replace(Classes.of(classes, multiclass="ova"), decoding="argmax")
 
 
-def _factors(classes: AnyArray, class_weight: Any) -> FloatArray:
-    """Return the weights (c,) of the classes that a dict gives, or ones."""
+def _factors(classes: AnyArray, class_weight: Any, counts: FloatArray) -> FloatArray:
+    """Return the weights (c,) of classes whose rows have these sums of weights, (c,)."""
     task = Classes.of(classes, multiclass="ova", class_weight=class_weight)
-    return np.asarray(task.table(np.ones(len(classes))).factors)
+    return np.asarray(task.table(counts).factors)
 
 
 def _numbers(classes: AnyArray, y: AnyArray) -> IntArray:

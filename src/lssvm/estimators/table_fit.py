@@ -23,7 +23,7 @@ from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import Learned, PreparedTable
 from lssvm.data.raw import RawBlock, TableRows
 from lssvm.data.sampling import Sample
-from lssvm.estimators.base import callback_of
+from lssvm.estimators.base import callback_of, lock_of
 from lssvm.estimators.opening import Inputs, check_groups
 from lssvm.fitting.compression import compress
 from lssvm.fitting.record import Fit, Scaling, Step
@@ -326,12 +326,13 @@ def with_targets(model: Model, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
 def change_model(model: Model, X: Any, Y: FloatArray, weight: FloatArray, *, forget: bool) -> Model:
     """Add rows to a fitted model, or remove them."""
     check_is_fitted(model)
-    fit: TableFit = model.record_
-    fit.need("all", "Adding or removing rows")
-    features = {scaling: one.transform(X) for scaling, one in model.preparations_.items()}
-    model._publish(
-        change_rows(fit, features, Y, weight, forget=forget, backend=backend_of_model(model))
-    )
+    with lock_of(model):  # what another thread adds meanwhile must not be lost
+        fit: TableFit = model.record_
+        fit.need("all", "Adding or removing rows")
+        features = {scaling: one.transform(X) for scaling, one in model.preparations_.items()}
+        model._publish(
+            change_rows(fit, features, Y, weight, forget=forget, backend=backend_of_model(model))
+        )
     return model
 
 

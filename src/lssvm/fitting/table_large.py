@@ -38,6 +38,7 @@ _MODEL = 0.5  # of the memory budget that the rows of a model may take
 _TUNED = 10  # one of so many leaves tries settings for all of them,
 _MOST_TUNED = 24  # so many leaves at most,
 _TRIES = 3  # so many settings
+_TREES = 3  # are solved at the same time by a device
 
 
 @dataclass(eq=False)
@@ -182,8 +183,8 @@ def fit_leaves_of_all_rows(
             work.clock.over(1.0)  # raises if the fit was stopped
             for job, part in zip(jobs, parts, strict=True):
                 job.store.add(part)
-        # While a device solves leaves of one tree, the host reads and keeps those of another.
-        at_once = min(2, engine.n_configurations // engine.n_workers)
+        # While a device solves leaves of one tree, the host reads and keeps those of others.
+        at_once = min(_TREES, engine.n_configurations // engine.n_workers)
         solved = run_blocks(
             lambda job: _solve(work, job, leaf_size, sample),
             jobs,
