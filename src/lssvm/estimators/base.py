@@ -60,7 +60,7 @@ _LOCKS: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()
 _LOCKS_LOCK = RLock()
 
 
-def lock_of(estimator: Any) -> RLock:
+def lock_of(estimator: BaseEstimator) -> RLock:
     """Return the lock that updates of an estimator take; it is not pickled with it."""
     with _LOCKS_LOCK:
         return _LOCKS.setdefault(estimator, RLock())
