@@ -356,6 +356,7 @@ REASONS = {
     "iri": "50 test rows: one row a split",
     "adu": "categories of many levels and few numbers: a distance adds indicators up, a tree "
     "asks for one at a time",
+    "shu": "thresholds of a few columns",
     "spa": "counts that are zero in most rows: whether a word is there at all is a step along one "
     "axis",
     "ttt": "three cells of a board together: rules along axes",
