@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,7 +39,7 @@ from lssvm.fitting.table_record import (
 )
 from lssvm.fitting.table_scoring import make_scorer, read_scorer
 from lssvm.fitting.table_updates import change_rows
-from lssvm.fitting.table_work import PRESETS, SMALL, Clock, TableSettings
+from lssvm.fitting.table_work import PRESETS, Clock, TableSettings
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import check_length, read_metric
 from lssvm.local.engine import find_engine
@@ -54,7 +53,6 @@ MANY = 400_000
 """Rows beyond which everything but the leaves is chosen by a sample."""
 SAMPLE = 100_000
 """Rows of that sample."""
-_FEW_ROWS = 2000  # below them systems are too small for several threads of BLAS
 
 Model = TypeVar("Model", bound="LSSVMClassifier | LSSVMRegressor")
 
@@ -208,7 +206,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         labels = np.unique(groups, return_inverse=True)[1].ravel().astype(np.intp)
         if len(np.unique(labels[rows.weight > 0])) < 2:
             raise InvalidInputError(
-                "Rows are left out by groups, but all rows of positive weight are in one: give "
+                "Rows are held out by groups, but all rows of positive weight are in one: give "
                 "at least 2 groups, or leave groups out."
             )
     callback = callback_of(model).on_event
@@ -281,9 +279,8 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         )
 
     try:
-        # Leaves share the threads; only an exact model of many rows uses those of BLAS.
-        single = threads == 1 or not _FEW_ROWS <= problem.n < SMALL
-        with one_blas_thread() if single else nullcontext():
+        # Configurations and leaves share the threads; BLAS keeps to one.
+        with one_blas_thread():
             finish(fit_table(scaled, settings, clock, callback, scorer, large))
     except Interrupted as interrupted:
         finish(interrupted.fit)
