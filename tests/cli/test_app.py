@@ -115,10 +115,10 @@ def test_without_typer_one_line_says_how_to_get_it():
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("tran", "data.csv"), "No such command"),
+        (("tran", "data.csv"), "Did you mean 'train'? See lssvm"),
         (("train", "data.csv", "--tarket", "y"), "No such option"),
         (("train", "data.csv", "-o", "m.lssvm"), "Missing option"),
-        (("train", "data.csv", "--target", "y", "-o", "m", "--test", "2"), "--test"),
+        (("train", "data.csv", "--target", "y", "-o", "m", "--test", "2"), ". See lssvm train"),
         (("predict",), "Missing argument"),
     ],
 )

@@ -85,6 +85,7 @@ def test_a_file_that_is_no_table(here, name, content, part):
         (("data.csv", *TRAIN, "--C", "-1"), "--C -1"),
         (("data.csv", *TRAIN, "--scoring", "best"), "--scoring best"),
         (("data.csv", *TRAIN, "--memory", "lots"), "'lots'"),
+        (("data.csv", *TRAIN, "--time-limit", "0"), "--time-limit 0"),
         (("data.csv", *TRAIN, "--loss", "huber"), "--loss is for a regression"),
         (("data.csv", *TRAIN, "--test-data", "none.csv"), "There is no file none.csv"),
         (("data.csv", "--target", "value", "--task", "classification", "-o", "n"), "fractions"),

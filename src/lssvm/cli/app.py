@@ -42,7 +42,8 @@ class Commands(TyperGroup):
         except _USAGE as error:  # type: ignore[misc]
             context = vars(error).get("ctx")
             path = context.command_path if context is not None else "lssvm"
-            return _fail(f"{error.format_message()} See {path} --help.")
+            text = error.format_message()
+            return _fail(f"{text}{'' if text[-1:] in '.?' else '.'} See {path} --help.")
         except typer.Abort:
             return INTERRUPTED
         except BrokenPipeError:  # whoever read our output has seen enough

@@ -47,7 +47,9 @@ def forecast(options: Forecast) -> None:
     output, column = options.output, options.column
     horizon, coverage = options.horizon, options.coverage
     if not 0.0 < coverage < 1.0:
-        raise InvalidInputError(f"--coverage {coverage} is not usable: give a number below 1.")
+        raise InvalidInputError(
+            f"--coverage {coverage} is not usable: give a number between 0 and 1."
+        )
     check_writable(options.out, ENDINGS, (options.data,))
     check_writable(options.report, (".html",), (options.data,))
     table = open_table(options.data, options, output.note)

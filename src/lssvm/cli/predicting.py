@@ -54,7 +54,9 @@ def predict(options: Predict) -> None:
     if options.proba and not (classes and has_method(model, "predict_proba")):
         raise InvalidInputError("--proba needs a classifier with calibrated probabilities.")
     if interval is not None and not 0.0 < interval < 1.0:
-        raise InvalidInputError(f"--interval {interval} is not usable: give a number below 1.")
+        raise InvalidInputError(
+            f"--interval {interval} is not usable: give a number between 0 and 1."
+        )
     able = has_method(last, "predict_proba") if classes else has_method(last, "predict_interval")
     if interval is not None and not able:
         kind = type(last).__name__

@@ -245,6 +245,8 @@ def _inspect(table: Table, options: Train) -> tuple[Inspection, str]:
             "--group and --time choose the rows that are held out: give one of them, and neither "
             "--test-data nor --test 0."
         )
+    if options.time_limit == 0.0:
+        raise InvalidInputError("--time-limit 0 is not usable: give a number of seconds above 0.")
     table.need(parted, ", by which rows are held out")
     reduced = replace(options, drop=[*options.drop, *parted])
     inspected = inspect_table(table, reduced)
