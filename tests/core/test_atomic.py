@@ -137,8 +137,8 @@ def test_a_file_that_was_exchanged_meanwhile_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("", "is no name of a file"),
-        ("a\0b", r"a\\x00b' is no name of a file"),
+        ("", "is not the name of a file"),
+        ("a\0b", r"a\\x00b' is not the name of a file"),
         ("no folder\x1b[2J/a", r"folder .*no folder\\x1b\[2J does not exist: make it first"),
         ("folder", "is a folder"),
         ("pipe", "is no ordinary file"),

@@ -342,7 +342,7 @@ def test_bad_rows_are_refused(library):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.to("meta"), "'meta', which holds no numbers"),
+        (lambda t: t.to("meta"), "'meta', which has no values"),
         (lambda t: t.to_sparse(), "to_dense"),
         (lambda t: t.bfloat16(), "bfloat16.*convert it to torch.float64"),
         (lambda t: t + 1j, "complex128.*convert it"),

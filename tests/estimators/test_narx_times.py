@@ -90,7 +90,7 @@ def test_times_that_follow_no_rule():
         NARX(LSSVR(), 3).fit(wave(), times=days[::-1])
     with pytest.raises(InvalidInputError, match="times has other lengths"):
         NARX(LSSVR(), 3).fit(wave(), times=days[:-1])
-    with pytest.raises(InvalidInputError, match="are no dates"):
+    with pytest.raises(InvalidInputError, match="are not dates"):
         NARX(LSSVR(), 3).fit(wave(), times=["soon"] * 60)
     quiet = NARX(LSSVR(), 3).fit(pd.Series(wave(), index=pd.DatetimeIndex(uneven)))
     assert isinstance(quiet.forecast(3), np.ndarray) and quiet.calendar_ is None

@@ -23,7 +23,7 @@ NUMBERS = {
     "None": ([None, *Y[1:]], "missing, the first in row 0"),
     "NaN": ([*Y[:-1], np.nan], "NaN"),
     "a signalling NaN": ([*Y[:-1], Decimal("sNaN")], "missing, the first in row 29"),
-    "a word": ([*Y[:4], "four", *Y[5:]], "'four' in row 4|no numbers"),
+    "a word": ([*Y[:4], "four", *Y[5:]], "'four' in row 4|not numbers"),
     "another length": (Y[:-1], "numbers of samples"),
     "no columns": (np.empty((30, 0)), r"\(30, 0\)"),
     "dates": (np.datetime64("2024-01-01") + np.arange(30), "dates or durations"),

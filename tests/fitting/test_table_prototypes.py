@@ -365,9 +365,9 @@ MEMBERS = [
     (of_expansion(lambda e: replace(e, C=0.0 * e.C)), "C is out of range"),
 ]
 SUMS = [
-    (lambda s: replace(s, weight=0.0), "no sums of kernel values"),
-    (lambda s: replace(s, border=1e200 * s.border), "no sums of kernel values"),
-    (lambda s: replace(s, gram=1e200 * s.gram), "no sums of kernel values"),
+    (lambda s: replace(s, weight=0.0), "not sums of kernel values"),
+    (lambda s: replace(s, border=1e200 * s.border), "not sums of kernel values"),
+    (lambda s: replace(s, gram=1e200 * s.gram), "not sums of kernel values"),
     (lambda s: replace(s, shift=1e200 * s.shift), "shift is out of range"),
     (lambda s: replace(s, n=-1), "n is out of range"),
     (lambda s: s.prefix(9), "gram has shape"),

@@ -356,7 +356,7 @@ def test_what_lapack_reads_is_float64(tmp_path):
         header, arrays = parts(stored("fixed regressor", tmp_path / "m", "all"))
         arrays[name] = arrays[name].astype(np.float32)
         (tmp_path / "m").write_bytes(sealed(header, arrays))
-        with pytest.raises(lssvm.ModelFileError, match="is no array of float64"):
+        with pytest.raises(lssvm.ModelFileError, match="is not an array of float64"):
             load(tmp_path / "m")
 
 

@@ -157,7 +157,7 @@ def test_what_cannot_be_stored_is_refused(value):
 
 
 def test_labels_that_are_no_text_of_utf_8_are_refused():
-    with pytest.raises(InvalidInputError, match="no text of UTF-8"):
+    with pytest.raises(InvalidInputError, match="cannot be written as UTF-8"):
         encode(np.array(["\ud800"]), SCHEMA)
 
 
@@ -301,7 +301,7 @@ def test_values_of_other_types_are_refused(name, value, problem):
 def test_records_for_lapack_have_float64_alone():
     record = Record(Typed, float64=True)
     record.check({"floats": np.ones(2), "whole": np.arange(2)})
-    with pytest.raises(ModelFileError, match="floats is no array of float64"):
+    with pytest.raises(ModelFileError, match="floats is not an array of float64"):
         record.check({"floats": np.ones(2, np.float32)})
 
 

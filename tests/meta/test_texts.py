@@ -16,6 +16,7 @@ from tests.meta.text_rules import (
     extras,
     length_violations,
     machine_paths,
+    raised_strings,
     shown_strings,
     stumbles,
     unknown_citations,
@@ -45,6 +46,15 @@ def shown_texts():
 def test_texts_have_few_phrases_that_read_as_translated():
     found = [line for name, text in shown_texts().items() for line in stumbles(name, text)]
     assert len(found) <= MOST_STUMBLES, "\n".join(found)
+
+
+def test_errors_have_no_such_phrases():
+    texts = {name: raised_strings(source) for name, source in SOURCES.items()}
+    assert [line for name, text in texts.items() for line in stumbles(name, text)] == []
+    source = (
+        'def f(x):\n    "Says."\n    need(x, f"{x} is no class")\n    raise ValueError("told")\n'
+    )
+    assert set(raised_strings(source).split("\n")) == {" is no class", "told"}
 
 
 @pytest.mark.parametrize(

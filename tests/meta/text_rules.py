@@ -78,6 +78,24 @@ def shown_strings(source: str) -> str:
     return "\n".join(strings)
 
 
+_REFUSES = {"need", "not_known", "not_usable", "require", "warn", "_wrong"}
+
+
+def raised_strings(source: str) -> str:
+    """Return the strings of a module's errors and warnings, a line each."""
+
+    def refuses(node: ast.AST) -> bool:
+        name = node.func if isinstance(node, ast.Call) else None
+        return (
+            isinstance(node, ast.Raise)
+            or getattr(name, "id", getattr(name, "attr", "")) in _REFUSES
+        )
+
+    inside = [node for top in ast.walk(ast.parse(source)) if refuses(top) for node in ast.walk(top)]
+    strings = [n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return "\n".join(dict.fromkeys(strings))
+
+
 def extras(source: str) -> set[str]:
     """Return the extras of this package that a source names, such as "[plots]"."""
     named = re.findall(r"""["']\[([a-z,]+)\]["']""", source)

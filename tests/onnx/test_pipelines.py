@@ -136,9 +136,9 @@ def test_options_of_our_models_alone(option):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (make_pipeline(StandardScaler(), SVC()), "no model of this package"),
-        (StandardScaler(), "no model of this package"),
-        ("model.lssvm", "no model of this package"),
+        (make_pipeline(StandardScaler(), SVC()), "not a model of this package"),
+        (StandardScaler(), "not a model of this package"),
+        ("model.lssvm", "not a model of this package"),
     ],
 )
 def test_models_without_one_of_ours_are_refused(model, message):
@@ -223,7 +223,7 @@ def test_labels_become_integers_as_skl2onnx_has_them(labels):
 def test_labels_that_are_no_whole_numbers_are_refused():
     model = pipeline(LSSVC(C=1.0), np.array(["1", "2"])[TWO])
     model.steps[-1][1].classes_ = np.array([0.5, 1.5])
-    with pytest.raises(InvalidInputError, match="no whole numbers"):
+    with pytest.raises(InvalidInputError, match="not whole numbers"):
         skl2onnx.to_onnx(model, X[:1], options={id(model): {"zipmap": False}})
 
 

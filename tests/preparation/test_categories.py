@@ -166,7 +166,7 @@ def test_what_y_holds_can_be_said():
     assert TablePreparation(max_levels=10).fit(table, counts).prepared_.n_features > 5
     said = TablePreparation(max_levels=10, target="numbers").fit(table, counts)
     assert said.get_feature_names_out().tolist() == ["town:target", "x"]
-    with pytest.raises(InvalidInputError, match="no numbers"):
+    with pytest.raises(InvalidInputError, match="not numbers"):
         TablePreparation(max_levels=10, target="numbers").fit(table, ["a", "b"] * 100)
 
 

@@ -182,9 +182,9 @@ def test_dropped_and_guessed_columns_are_listed_in_one_warning():
         preparation = TablePreparation(drop=["id"]).fit(table)
     assert len(warned) == 1  # what the user drops is not in it
     assert str(warned[0].message) == (
-        "Columns of X are dropped. 'one': it is 1 in every row. Column 'day': no value tells day "
-        "and month apart: they are read as month, day, year. If that is wrong, write them as "
-        "2024-12-31."
+        "Columns of X are dropped. 'one': it is 1 in every row. Column 'day': no value "
+        "distinguishes day and month: they are read as month, day, year. If that is wrong, "
+        "write them as 2024-12-31."
     )
     assert preparation.prepared_.dropped == {
         "one": "it is 1 in every row",

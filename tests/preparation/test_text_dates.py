@@ -176,7 +176,7 @@ def test_an_order_that_no_value_shows_is_a_guess_and_is_reported():
     with pytest.warns(UserWarning, match="they are read as month, day, year"):
         preparation = TablePreparation().fit({"when": texts})
     assert preparation.report_["kind"] == ["date"]
-    assert "a guess: no value tells day and month apart" in preparation.report_["why"][0]
+    assert "a guess: no value distinguishes day and month" in preparation.report_["why"][0]
 
 
 def test_zones_are_named_and_new_rows_need_one():

@@ -144,7 +144,7 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray | None:
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        text = f"sample_weight has entries that are no numbers ({error}): give one for each row."
+        text = f"sample_weight has entries that are not numbers ({error}): give one for each row."
         raise InvalidInputError(text) from error
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
@@ -191,7 +191,7 @@ _GRAM, _GRAM32 = 1e50, 1e25  # the same for kernels
 def check_magnitude(
     values: Any, name: str, change: str, *, small: bool = False, dtype: Any = None
 ) -> None:
-    """Raise where numbers are so large or so small that their squares are no numbers."""
+    """Raise where numbers are so large or so small that their squares overflow or vanish."""
     numbers: AnyArray = np.asarray(getattr(values, "data", ()) if is_sparse(values) else values)
     if numbers.size == 0 or numbers.dtype.kind != "f":
         return
@@ -208,7 +208,7 @@ def check_magnitude(
 
 
 def check_gram(diagonal: AnyArray) -> None:
-    """Raise where a kernel has values whose squares, or the squares of these, are no numbers."""
+    """Raise where the squares of a kernel's values, or the squares of these, overflow or vanish."""
     most = _GRAM if diagonal.dtype.itemsize > 4 else _GRAM32
     largest = float(np.max(np.abs(diagonal), initial=0.0))
     if largest > most:

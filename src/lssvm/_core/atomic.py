@@ -112,7 +112,7 @@ def _destination(path: str) -> tuple[str, os.stat_result | None]:
     """Return the path with its links resolved, and what is known of a file that is there."""
     printed = printable(path)
     if "\0" in path or not path:
-        raise InvalidInputError(f"'{printed}' is no name of a file.")
+        raise InvalidInputError(f"'{printed}' is not the name of a file.")
     if os.path.islink(path):
         _check_link(path)
     target = os.path.realpath(path)

@@ -248,8 +248,8 @@ def _check_columns(matrix: NDArray[np.int8]) -> None:
     one_sided = np.flatnonzero((matrix.min(axis=0) > -1) | (matrix.max(axis=0) < 1))
     if one_sided.size:
         raise InvalidInputError(
-            f"Column {one_sided[0]} of the code matrix does not hold both -1 and +1, so it is no "
-            "binary problem: remove it, or put at least one class on each side."
+            f"Column {one_sided[0]} of the code matrix does not have both -1 and +1, so it is not "
+            "a binary problem: remove it, or put at least one class on each side."
         )
     first = np.argmax(matrix != 0, axis=0)
     oriented = matrix * matrix[first, np.arange(matrix.shape[1])]  # first non-zero entry is +1
@@ -277,7 +277,7 @@ def _check_code_words(matrix: NDArray[np.int8]) -> None:
             i, j = together[0]
             raise InvalidInputError(
                 f"Classes {i} and {j} have opposite signs in no column of the code matrix, so "
-                "nothing tells them apart: add a column with -1 for one of them and +1 for the "
+                "nothing distinguishes them: add a column with -1 for one of them and +1 for the "
                 "other."
             )
 
@@ -480,7 +480,7 @@ def error_correcting(
     if not _is_integer(n_problems) or not least <= n_problems <= most:
         raise InvalidInputError(
             f"n_problems={n_problems!r} is not usable for {k} classes: {least} columns are needed "
-            f"to tell the classes apart and only 2^{k - 1} - 1 different ones exist. Give an "
+            f"to distinguish the classes and only 2^{k - 1} - 1 different ones exist. Give an "
             "integer in between, or None."
         )
     if k == 2:

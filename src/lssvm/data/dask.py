@@ -363,7 +363,7 @@ class PartitionReader:
         if inside != self.part.rows:
             raise InvalidInputError(
                 f"{where} has {inside} rows but {self.part.rows} were counted: the data changed "
-                "while they were read. Persist them, or read from files that stay as they are."
+                "while they were read. Persist them, or read from files that do not change."
             )
 
 
@@ -397,7 +397,9 @@ def _aligned(what: str, column: Any, X: Any) -> list[Any]:
         column = column.to_dask_array()
     if not isinstance(column, da.Array):
         if hasattr(column, "to_delayed") or np.ndim(column) not in (1, 2):
-            raise InvalidInputError(f"{what} is not usable beside a Dask array: give an array.")
+            raise InvalidInputError(
+                f"{what} is not usable together with a Dask array: give an array."
+            )
         array = np.asarray(column)
         same = len(array) == X.shape[0]
         column = da.from_array(array, chunks=(X.chunks[0] if same else -1, *array.shape[1:]))
@@ -459,8 +461,8 @@ def frame_reader(
 def _check_aligned(what: str, column: Any, X: Any) -> None:
     if not is_dask(column) or not hasattr(column, "npartitions") or not hasattr(column, "_meta"):
         raise InvalidInputError(
-            f"{what} stands beside a Dask data frame but is of the type {type(column).__name__}: "
-            "give a Dask series with the same partitions, or scan(frame, target='column')."
+            f"{what} is of the type {type(column).__name__}, which does not go with a Dask data "
+            "frame: give a Dask series with the same partitions, or scan(frame, target='column')."
         )
     if hasattr(column, "chunks") or column.npartitions != X.npartitions:
         raise InvalidInputError(

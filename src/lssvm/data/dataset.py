@@ -191,7 +191,7 @@ def _check_tensor(value: Any) -> None:
         return
     layout, kind = str(value.layout), str(value.dtype)
     if value.device.type == "meta":
-        why, change = "is on the device 'meta', which holds no numbers", "give one that has some"
+        why, change = "is on the device 'meta', which has no values", "give one that has some"
     elif layout != "torch.strided":
         why, change = f"has the layout {layout}", "give a dense one (to_dense())"
     elif value.is_complex() or value.is_quantized or kind == "torch.bfloat16":

@@ -102,7 +102,7 @@ class DateStyle:
         """Return the style in words."""
         words = f"written as {ORDERS[self.order]}"
         if self.ambiguous:
-            words += " (a guess: no value tells day and month apart)"
+            words += " (a guess: no value distinguishes day and month)"
         return words + (", in UTC" if self.zoned else "")
 
 
@@ -201,7 +201,7 @@ def date_style(texts: Sequence[str]) -> DateStyle | None:
     >>> date_style(["1/1/2011", "1/31/2011"]).order, date_style(["Aug 18, 2024"]).order
     ('mdy', 'ymd')
     >>> date_style(["3/4/2024"]).describe()
-    'written as month, day, year (a guess: no value tells day and month apart)'
+    'written as month, day, year (a guess: no value distinguishes day and month)'
     """
     written = []
     for text in texts:

@@ -888,7 +888,7 @@ def _numeric_targets(labels: AnyArray) -> Targets:
         values = labels.astype(np.float64).reshape(len(labels), -1)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"y has values that are no numbers ({error}): give numbers, or target='classes'."
+            f"y has values that are not numbers ({error}): give numbers, or target='classes'."
         ) from error
     if not np.all(np.isfinite(values)):
         raise InvalidInputError(

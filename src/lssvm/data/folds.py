@@ -802,7 +802,7 @@ def _pair(split: Any, n: int) -> tuple[IntArray, IntArray]:
         rows = [np.flatnonzero(p) if p.dtype == bool else p.astype(np.intp) for p in (train, test)]
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            "cv has an entry that is no pair of training and test row numbers: give an iterable "
+            "cv has an entry that is not a pair of training and test row numbers: give an iterable "
             "of (train, test)."
         ) from error
     if any(part.size and (part.min() < -n or part.max() >= n) for part in rows):

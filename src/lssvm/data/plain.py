@@ -318,7 +318,7 @@ class LibsvmReader(Reader):
         except ValueError:
             row = next(i for i, line in enumerate(lines) if not _is_libsvm(line))
             raise InvalidInputError(
-                f"Row {first + row} of {file} is no line of LIBSVM text: "
+                f"Row {first + row} of {file} is not a line of LIBSVM text: "
                 f"{lines[row].strip()[:60]!r}. Needed is 'label index:value index:value ...'."
             ) from None
         ends = np.cumsum(1 + 2 * pairs)

@@ -929,7 +929,7 @@ class Learner:
         done = "position in days" + "".join(f", cycle of the {cycle}" for cycle in cycles)
         guess = ""
         if style is not None and style.ambiguous:
-            guess = f"no value tells day and month apart: they are read as {ORDERS[style.order]}"
+            guess = f"no value distinguishes day and month: they are read as {ORDERS[style.order]}"
             guess += ". If that is wrong, write them as 2024-12-31"
         elif numeric:
             guess = "the numbers are read as dates, year, month, day. If they are codes, put a "
@@ -977,7 +977,7 @@ class Learner:
         if observed < FEW_ROWS:
             return ""
         if len(levels) == round(observed):
-            return "every value is different: an id or a name says nothing of new rows"
+            return "every value is different: an id or a name has no information about new rows"
         length = sum(map(len, levels)) / len(levels)
         if length >= LONG and share > NEARLY_ALL / 2:
             return (

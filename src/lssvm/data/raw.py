@@ -256,7 +256,7 @@ def _as_numbers(column: RawColumn) -> FloatArray:
         levels = np.array([*column.levels, "nan"], dtype=np.float64)
     except ValueError as error:
         raise InvalidInputError(
-            f"Column {column.name!r} has values that are no numbers ({error}), but numbers are "
+            f"Column {column.name!r} has values that are not numbers ({error}), but numbers are "
             "expected there."
         ) from error
     return np.asarray(levels[column.values])

@@ -158,7 +158,7 @@ class _Labels:
             raise InvalidInputError("A classifier needs one target, but several were given.")
         if y.dtype.kind == "f" and np.any(y != np.floor(y)):
             raise InvalidInputError(
-                "Unknown label type: the target has fractions, so it is no class label. Use a "
+                "Unknown label type: the target has fractions, so it is not a class label. Use a "
                 "regressor, such as FixedSizeLSSVR, for numbers."
             )
         labels, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)

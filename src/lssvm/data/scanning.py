@@ -85,7 +85,7 @@ def refuse(what: str, **options: Any) -> None:
     """Raise for a role that the data itself gives."""
     for name, value in options.items():
         if value is not None:
-            raise InvalidInputError(f"{what} says itself what its {name} is: leave {name}= out.")
+            raise InvalidInputError(f"{what} has its own {name}: do not give {name}=.")
 
 
 def _names(target: Any) -> tuple[str, ...]:

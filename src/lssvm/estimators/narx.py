@@ -352,7 +352,7 @@ class NARX(CallbackSupportMixin, BaseEstimator):
         if not calendars:
             raise InvalidInputError(
                 "The series has no times, or they are not evenly spaced: fit a series of pandas "
-                "whose index holds dates, or give fit(y, times=...), which says what is wrong."
+                "whose index holds dates, or give fit(y, times=...), which names what is wrong."
             )
         times = np.stack([calendar.following(steps) for calendar in calendars])
         return times if self.record_.listed and history is None else np.asarray(times[0])

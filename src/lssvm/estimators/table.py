@@ -211,7 +211,7 @@ class LSSVMClassifier(KernelClassifier):
         if len(classes) < 2:
             raise InvalidInputError(
                 f"The data have 1 class, {classes.tolist()}, after rows of weight 0 were "
-                "left out: a classifier needs at least two classes."
+                "dropped: a classifier needs at least two classes."
             )
         labels, task = _numbers(classes, y), _task(classes)
         counts = np.bincount(labels, weight, minlength=len(classes))

@@ -603,8 +603,8 @@ def change_rows(fit: FixedFit, rows: Training, host: Host, *, sign: int) -> Fixe
         if sign > 0:
             raise
         raise InvalidInputError(
-            "What is left without these rows is no sum over rows: forget was given rows that the "
-            "model has not learned. Give only rows (with their labels and weights) that fit or "
+            "Without these rows the sums of the model are not possible: forget was given rows that "
+            "the model has not learned. Give only rows (with their labels and weights) that fit or "
             "partial_fit has seen."
         ) from error
     intercept = intercept if state.centre is None else intercept + state.centre

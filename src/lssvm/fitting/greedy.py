@@ -172,7 +172,7 @@ class GreedySettings:
         if not 0 < many < n:
             raise InvalidInputError(
                 f"validation_fraction={share!r} of {n} distinct rows leaves none to learn from or "
-                "none to judge by: give more rows, or None."
+                "none to score by: give more rows, or None."
             )
         if groups is None:
             held_out = np.zeros(n, dtype=bool)
@@ -181,7 +181,7 @@ class GreedySettings:
         sizes = np.bincount(groups)
         if len(sizes) < 2:
             raise InvalidInputError(
-                f"validation_fraction={share!r} needs at least 2 groups, one of them to judge by, "
+                f"validation_fraction={share!r} needs at least 2 groups, one of them to score by, "
                 "but there is 1: give more groups, or None."
             )
         order = rng.permutation(len(sizes))

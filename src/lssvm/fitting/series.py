@@ -143,7 +143,7 @@ def read_times(times: Any, what: str) -> Times:
     try:
         when: Times = np.asarray(values).astype("datetime64[us]")
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"The times of {what} are no dates: {error}.") from error
+        raise InvalidInputError(f"The times of {what} are not dates: {error}.") from error
     if when.ndim != 1 or np.isnat(when).any():
         raise InvalidInputError(
             f"The times of {what} have shape {when.shape} and {int(np.isnat(when).sum())} missing "

@@ -55,8 +55,8 @@ MAX_AXES = 4
 
 _BEGIN = '{"checksum":"'
 _STRANGE = (
-    "it is no model file of lssvm (files of pickle, joblib and other libraries cannot be read), or "
-    "it is damaged"
+    "it is not a model file of lssvm (pickles, joblib files and those of other libraries cannot be "
+    "read), or it is damaged"
 )
 
 
@@ -253,7 +253,7 @@ def _lengths(file: BinaryIO, shown: str) -> tuple[int, int]:
         raise _wrong(shown, f"it has {about.st_size} bytes; {_STRANGE}")
     length = int.from_bytes(file.read(8), "little")
     if not 2 <= length <= min(MAX_HEADER, about.st_size - 8):
-        raise _wrong(shown, f"it begins with no length of a header; {_STRANGE}")
+        raise _wrong(shown, f"it does not begin with the length of a header; {_STRANGE}")
     if (n_values := _count_values(file.read(length))) > MAX_VALUES:
         raise _wrong(shown, f"its header has {n_values:,} values, more than {MAX_VALUES:,}")
     return about.st_size, length
@@ -306,7 +306,7 @@ def parse_json(text: str, *, arrays: bool = True) -> Any:
         return parsed if arrays or "data_offsets" not in parsed else None
 
     def refuse(name: str) -> Any:
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is not a number of JSON")
 
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)

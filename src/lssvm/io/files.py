@@ -157,9 +157,9 @@ def load(path: Path) -> Any:
         stored = decode(tree, arrays, schema(), allowance(container.size))
         inner = stored.model if isinstance(stored, StoredPipeline) else stored
         if not isinstance(inner, Model) or inner.record is None:
-            raise ModelFileError("The file holds no estimator that is fitted.")
+            raise ModelFileError("The file has no fitted estimator.")
         if header.get("keep") != inner.record.stored:
-            raise ModelFileError("The file does not say how much of the model it holds.")
+            raise ModelFileError("The file does not state how much of the model it holds.")
         if isinstance(stored, StoredPipeline):
             from lssvm.io.pipelines import read_pipeline
 

@@ -153,7 +153,7 @@ def check_task(task: Task, k: int) -> None:
         check_positive(task, "smearing")
         return
     labels = task.classes
-    need(labels.dtype.kind in "biufUO", "classes are no labels")
+    need(labels.dtype.kind in "biufUO", "classes are not labels")
     need(labels.ndim == 1 and 2 <= len(labels) <= MAX_CLASSES, "classes have another shape")
     need(labels.dtype.kind != "f" or np.all(np.isfinite(labels)), "classes are not finite")
     need(len({type(label) for label in labels.tolist()}) == 1, "classes are of several types")
@@ -219,17 +219,17 @@ def read_preparation(state: dict[str, Any], named: bool) -> PreparedTable:
     filled = {**state, "fill": state["mean"] if state["fill"] is None else state["fill"]}
     need(all(isinstance(part, list) for part in filled.values()), "the preparation has no lists")
     names, kinds, categories = filled["names"], filled["kinds"], filled["categories"]
-    need(all(isinstance(name, str) for name in names), "names are no texts")
+    need(all(isinstance(name, str) for name in names), "names are not texts")
     need(all(kind in SCANNED for kind in kinds), "a column has an unknown kind")
     numbers = [filled["fill"], filled["mean"], filled["scale"]]
     fits = all(len(part) == len(kinds) - kinds.count("text") for part in numbers)
     fits = fits and len(kinds) == len(names) and len(categories) == kinds.count("text")
     need(fits, "the preparation does not fit its columns")
     plain = all(type(v) in (int, float) and abs(v) < np.inf for part in numbers for v in part)
-    need(plain and all(v > 0 for v in filled["scale"]), "mean, scale or fill are no numbers")
+    need(plain and all(v > 0 for v in filled["scale"]), "mean, scale or fill are not numbers")
     for part in categories:
         texts = isinstance(part, list) and all(c is None or isinstance(c, str) for c in part)
-        need(texts and _distinct(part), "categories are no distinct texts")
+        need(texts and _distinct(part), "categories are not distinct texts")
     units, levels = zip(*numbers, strict=True), iter(categories)
     columns = []
     for name, kind in zip(names, kinds, strict=True):
@@ -440,8 +440,8 @@ def _check_expansion(one: Expansion, basis: tuple[int, ...], k: int) -> None:
 
 def _check_resources(model: KernelEstimator) -> None:
     whole = model.n_jobs is None or type(model.n_jobs) is int
-    need(whole and abs(model.n_jobs or 1) <= 4096, "n_jobs is no number of threads")
-    need(isinstance(model.verbose, int), "verbose is no number")
+    need(whole and abs(model.n_jobs or 1) <= 4096, "n_jobs is not a number of threads")
+    need(isinstance(model.verbose, int), "verbose is not a number")
     n_threads(model.n_jobs)
 
 
@@ -604,7 +604,7 @@ def _check_global(fit: TableFit, state: TableState, k: int) -> None:
     # Kernel values are from 0 to 1, and so is their mean.
     most = 1.001 * moments.weight
     sums = max(float(np.abs(moments.gram).max()), float(np.abs(moments.border).max()))
-    need(most > 0.0 and sums <= most, "moments are no sums of kernel values")
+    need(most > 0.0 and sums <= most, "moments are not sums of kernel values")
     check_range(moments, -1.001, 1.001, "shift")
 
 
@@ -656,7 +656,7 @@ def _check_leaf(leaf: local.Leaf, d: int, k: int, with_targets: bool) -> None:
     t = n if with_targets else 0
     need(n, "a leaf has no rows")
     check_shapes(rows, X=(n, d), Y=(t, k), weight=(t,), labels=(t,))
-    need(rows.Y.dtype == rows.weight.dtype == np.float64, "Y is no array of float64")
+    need(rows.Y.dtype == rows.weight.dtype == np.float64, "Y is not an array of float64")
     check_positive(rows, "weight")
     check_positive(leaf.setting, "C")
     check_range(leaf.setting, 0, np.inf, "gamma")
@@ -673,7 +673,7 @@ def _check_leaf(leaf: local.Leaf, d: int, k: int, with_targets: bool) -> None:
 def check_series(model: NARX, fit: SeriesFit) -> None:
     """Raise a `ModelFileError` where the parts of a time-series model do not fit together."""
     inner, layout, plan = fit.regressor, fit.layout, fit.plan
-    need(type(model.n_paths) is int, "n_paths is no number")
+    need(type(model.n_paths) is int, "n_paths is not a number")
     check_range(model, 2, MOST, "n_paths")
     check_range(fit, 1, MOST, "horizon")
     check_range(fit, 0, 2**63 - 1, "seed")

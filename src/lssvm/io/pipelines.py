@@ -71,8 +71,8 @@ def write_pipeline(pipeline: Pipeline, keep: str) -> StoredPipeline:
     *before, (name, model) = pipeline.steps
     if not is_storable(model):
         raise InvalidInputError(
-            f"The pipeline ends in {type(model).__name__}, which is no model of lssvm: save takes "
-            "pipelines that end in one."
+            f"The pipeline ends in {type(model).__name__}, which is not a model of lssvm: save "
+            "takes pipelines that end in one."
         )
     check_storable(model, keep)
     steps = [_write_step(step, part) for step, part in before]
@@ -144,8 +144,8 @@ def _learned_state(name: str, part: Any) -> dict[str, Any]:
     if part.min_frequency is not None or part.max_categories is not None:
         raise InvalidInputError(
             f"The step {name!r} pools rare categories (min_frequency, max_categories), which a "
-            "model file cannot hold: use lssvm.preparation.TablePreparation(rare=...), or leave "
-            "them as they are."
+            "model file cannot hold: use lssvm.preparation.TablePreparation(rare=...), or do "
+            "not pool them."
         )
     return {"categories_": list(part.categories_)}
 

@@ -100,7 +100,7 @@ class Record:
                 wanted = self.type.__dataclass_fields__[name].type
                 need(False, f"{name} is of another type (it is {shown}; needed: {wanted})")
             need(name in self.nan or _is_finite(value), f"{name} holds NaN or infinity")
-            need(not self.float64 or _is_float64(value), f"{name} is no array of float64")
+            need(not self.float64 or _is_float64(value), f"{name} is not an array of float64")
 
 
 def has_type(value: Any, wanted: Any) -> bool:
@@ -241,7 +241,9 @@ class _Encoder:
         try:
             parts = [text.encode() for text in value.tolist()]
         except UnicodeEncodeError as error:
-            raise InvalidInputError(f"A name or label is no text of UTF-8: {error}") from error
+            raise InvalidInputError(
+                f"A name or label cannot be written as UTF-8: {error}"
+            ) from error
         joined = np.frombuffer(b"".join(parts), dtype=np.uint8)
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         if value.dtype.kind == "U" and value.nbytes > allowance(joined.nbytes + ends.nbytes):
@@ -335,7 +337,7 @@ class _Decoder:
         decoded = {}
         for pair in _expect(list, stored["dict"]):
             if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], (list, dict)):
-                raise ModelFileError("The file holds a mapping that is no list of pairs.")
+                raise ModelFileError("The file holds a mapping that is not a list of pairs.")
             decoded[pair[0]] = self.decode(pair[1])
         return decoded
 

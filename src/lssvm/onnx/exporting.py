@@ -257,7 +257,7 @@ def input_types(model: Any, X: Any, dtype: Any) -> list[tuple[str, Any]]:
     width = getattr(model, "n_features_in_", None)
     if width is None:
         raise InvalidInputError(
-            f"{type(model).__name__} does not say how many columns it was fitted with: give some "
+            f"{type(model).__name__} does not state how many columns it was fitted with: give some "
             "of its rows with X=."
         )
     return [("X", real([None, int(width)]))]
@@ -550,7 +550,7 @@ def _check_contains_ours(model: object) -> None:
         elif hasattr(one, "get_params") or type(one).__module__.startswith("sklearn."):
             todo += list(getattr(one, "__dict__", {}).values())
     raise InvalidInputError(
-        f"{type(model).__name__} is no model of this package: export takes LSSVC, LSSVR, "
+        f"{type(model).__name__} is not a model of this package: export takes LSSVC, LSSVR, "
         "FixedSizeLSSVC, FixedSizeLSSVR, GreedyLSSVC, GreedyLSSVR, NARX, and pipelines of them."
     )
 
@@ -689,7 +689,7 @@ def _labels(operator: Any) -> AnyArray:
         whole = labels.astype(np.int64)
         if not np.array_equal(whole, labels):
             raise InvalidInputError(
-                f"The classes {labels.tolist()[:5]} are no whole numbers, as labels of skl2onnx "
+                f"The classes {labels.tolist()[:5]} are not whole numbers, as labels of skl2onnx "
                 "have to be: use lssvm.onnx.export, or fit with integers or strings."
             )
         labels = whole

@@ -87,7 +87,7 @@ class FixedSizeL0:
         if self.size != "l0" and not self.refit and self.method != "sd":
             raise InvalidInputError(
                 f"FixedSizeL0(size={self.size!r}, refit=False) is not usable: every size is "
-                "judged with coefficients that are fitted to it. Give size='l0' for those of the "
+                "scored with coefficients that are fitted to it. Give size='l0' for those of the "
                 "printed algorithm."
             )
         letter = not (self.refit or self.joint) and self.size == "l0"

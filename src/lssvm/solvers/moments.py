@@ -339,7 +339,7 @@ def _kept(lam: FloatArray, trace: float, tol: float) -> tuple[IntArray, float]:
     if lam[0] < -1e3 * cut or trace <= 0.0:
         warnings.warn(
             f"The kernel is not positive semidefinite on the prototypes (eigenvalue {lam[0]:.3g}, "
-            f"largest {lam[-1]:.3g}): negative directions are left out.",
+            f"largest {lam[-1]:.3g}): negative directions are dropped.",
             NumericalWarning,
             stacklevel=3,
         )
@@ -376,7 +376,7 @@ def _factor_map(K: Array, cut: float) -> NystromMap:
         if int(info) != 0:
             raise NotPositiveDefiniteError(
                 "The kernel is not positive definite on the prototypes: use another kernel, or at "
-                f"most {_FACTORED} prototypes, whose negative directions are left out."
+                f"most {_FACTORED} prototypes, whose negative directions are dropped."
             )
         warnings.warn(
             f"The kernel between {K.shape[0]} prototypes is singular to rounding; {cut:.3g} was "

@@ -240,7 +240,7 @@ class Classes:
             factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"class_weight={self.class_weight!r} has values that are no numbers: give a dict "
+                f"class_weight={self.class_weight!r} has values that are not numbers: give a dict "
                 "from label to weight."
             ) from error
         if not np.all(np.isfinite(factors) & (factors >= 0)):
@@ -398,7 +398,7 @@ def check_numbers(y: Any) -> Any:
             rows[i] = [float(value) for value in row]
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"y holds values that are no numbers, {row[0]!r} in row {i}: give numbers, or use "
+                f"y has values that are not numbers, {row[0]!r} in row {i}: give numbers, or use "
                 "a classifier for classes."
             ) from error
     return np.array(rows, dtype=np.float64).reshape(values.shape)

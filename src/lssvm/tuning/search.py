@@ -313,7 +313,7 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InvalidInputError(
                 f"checkpoint={os.fspath(self.path)!r} is not a checkpoint of a search ({error}): "
-                "give another path, or delete the file to start anew."
+                "give another path, or delete the file to start again."
             ) from error
         self.settings.update({name: stored[name] for name in adopt if name in stored})
         differences = [
