@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from importlib import import_module
 
 import pytest
 from tests.meta.tree import ROOT
@@ -92,3 +93,13 @@ def test_importing_the_package_imports_no_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           cwd=ROOT / "src")  # fmt: skip
     assert done.stdout.strip() == "[]"
+
+
+def test_what_the_changelog_names_in_place_of_older_parameters_can_be_used():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("### Added")[0]
+    rows = re.findall(r"^  \| `.*?` \| `(\w+)=(.*?)`(.*) \|$", text, flags=re.MULTILINE)
+    assert {name for name, _, _ in rows} == {"kernel", "solver", "search", "multiclass"}
+    for name, code, words in rows:
+        package = import_module(re.search(r"`(lssvm\.\w+)`", words)[1])
+        model = lssvm.LSSVC(**{name: eval(code, dict(vars(package)))})
+        assert model.get_params(deep=False)[name] is not None

@@ -180,7 +180,8 @@ def open_input(
     if path != "-":
         yield open_table(path, reading, note)
         return
-    with tempfile.TemporaryDirectory() as folder:
+    # Windows does not delete files that are still mapped.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         raw = os.path.join(folder, "standard input")
         with open(raw, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
