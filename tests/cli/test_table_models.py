@@ -64,6 +64,17 @@ def test_a_model_for_tables_is_used_like_the_others(folder, tmp_path):
     assert "fields separated by semicolons" in said.err
 
 
+def test_a_model_for_tables_is_reduced_and_reduced_again(folder, tmp_path):
+    made = folder / "c"
+    for number, size in enumerate((30, 10)):
+        small = tmp_path / str(number)
+        shown = good("reduce", made, folder / "data.csv", "-o", small, "--support", str(size)).out
+        assert f"model of {size} support vectors written" in shown
+        assert sum(member.model.n_basis for member in load(small).record_.members) == size
+        made = small
+    assert good("evaluate", made, folder / "data.csv", "--held-out", "--json").json["rows"] == 24
+
+
 def test_a_report_is_written(folder, tmp_path):
     words = ("train", folder / "data.csv", "-t", "income", "--drop", "value", *ONE)
     good(*words, "-o", tmp_path / "m", "--report", tmp_path / "r.html")
