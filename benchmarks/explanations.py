@@ -1,4 +1,4 @@
-"""Exact explanations beside shap's KernelExplainer: time, and distance from the true values.
+"""Exact explanations compared with shap's KernelExplainer: time, and distance from the true values.
 
 One model, 100 rows, 50 columns, 1,000 support vectors, 20 background rows, two threads, for three
 kernels. `shap`'s KernelExplainer explains the first of the rows with its default number of samples,

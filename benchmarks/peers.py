@@ -1,4 +1,4 @@
-"""The fixed-size classifier beside the fastest peers, both sides in one run.
+"""The fixed-size classifier compared with the fastest peers, both sides in one run.
 
 Cases::
 

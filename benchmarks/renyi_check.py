@@ -77,7 +77,7 @@ def table(path: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-HEAD = f"""# The entropy selection beside the fit
+HEAD = f"""# The entropy selection compared with the fit
 
 `python -m benchmarks.renyi_check --data DIR`
 

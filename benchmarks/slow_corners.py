@@ -1,4 +1,4 @@
-"""What used to be slow, each beside a peer in the same run.
+"""What used to be slow, each compared with a peer in the same run.
 
 Cases::
 

@@ -297,7 +297,7 @@ has the two percentages of `iri` exchanged.
 """
 
 TIMES_NOTE = """\
-Mean seconds of one training with its tuning, one BLAS thread, beside other work on the machine:
+Mean seconds of one training with its tuning, one BLAS thread, with other work on the machine:
 an indication, not a comparison of speed, since the searches differ in values, folds and rows.
 """
 
