@@ -43,7 +43,6 @@ _ONE_PASS_WIDTHS = (0.125, 0.25, 0.5, 1.0)  # factors of gamma: prototypes want 
 _WIDTHS = (0.5, 0.25, 1.0)
 _TRIAL = 500  # prototypes of the trial
 _TRIAL_ROWS = 8000
-_NEAR = 1.1  # times the error of small leaves: prototypes that are worse do not help large ones
 _HOPE = 4.0  # times the gain of the first width that another one may have
 _TRIES = 8  # values of C
 _LEFT = 1e-3  # of the weight, below which what is left is no difference of sums
@@ -121,8 +120,7 @@ def width_of_prototypes(
 
     Some prototypes are fitted to rows that the metric was learned from. The gain is that of a stack
     of their outputs with those of the small leaves of the metric, over the leaves alone, on the
-    rows on which rounds were compared. Prototypes with a much larger error than the leaves gain
-    nothing where leaves are larger. Those of a given number are taken whatever they gain.
+    rows on which rounds were compared. Those of a given number are taken whatever they gain.
     """
     problem, learned, scored = work.problem, plan.learned, candidate.rows
     assert learned is not None
@@ -144,23 +142,21 @@ def width_of_prototypes(
         return mean_loss(stacked, Y, weight, work.loss)
 
     before = loss_with(leaves)
-    tried: list[tuple[float, float, float]] = []
+    tried: list[tuple[float, float]] = []
     for factor in _WIDTHS:
         gamma = factor * candidate.setting.gamma
         kernel = kind.make_kernel(gamma)
         sums = moments_of(kernel, rows, Z, cells, threads_for(work, len(Z)))
         gram = np.asarray(kernel(Z, Z))
-        C, error = _best_C(sums, gram)
+        C, _ = _best_C(sums, gram)
         coef, intercept = solve_on_prototypes(sums[1], gram, C)
         outputs = np.asarray(kernel(rows.X[cells[0]], Z)) @ coef + intercept
         gain = 1.0 - loss_with(outputs) / before if before else 0.0
-        tried.append((gain, error, gamma))
-        hopeless = error > 1.5 * _NEAR * candidate.error or not work.worth(_HOPE * gain, cost)
-        if not wanted and factor == _WIDTHS[0] and hopeless:
+        tried.append((gain, gamma))
+        if not wanted and factor == _WIDTHS[0] and not work.worth(_HOPE * gain, cost):
             break
-    gain, error, gamma = max(tried)
-    taken = wanted or (error < _NEAR * candidate.error and work.worth(gain, cost))
-    return gain, gamma if taken else None
+    gain, gamma = max(tried)
+    return gain, gamma if wanted or work.worth(gain, cost) else None
 
 
 def fit_global(
