@@ -162,6 +162,16 @@ def test_the_threshold_is_the_best_of_the_quantiles():
     assert shift[0] > 0.5
 
 
+def test_the_threshold_is_between_rows():
+    """Rounding would decide on a row that is at the threshold, and then on the best threshold."""
+    scorer, outputs, rows = two_classes("balanced_accuracy", 221)  # each quantile is a row
+    shift = scorer.decision_shift(outputs, rows)
+    assert shift[0] > 0.5 and np.abs(outputs + shift).min() > 1e-5
+    noise = 1e-13 * np.random.default_rng(1).normal(size=outputs.shape)
+    assert scorer.decision_shift(outputs + noise, rows) == pytest.approx(shift, abs=1e-9)
+    assert not scorer.decision_shift(np.ones_like(outputs) + noise, rows).any()
+
+
 @pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "neg_brier_score"])
 def test_scores_without_decisions_move_nothing(scoring, monkeypatch):
     """A threshold changes no order and no probabilities: it is not searched for."""
