@@ -235,8 +235,21 @@ def test_class_weights_move_decisions_but_not_the_score():
     )
     assert np.mean(heavy.predict(A) == "rare") > np.mean(plain.predict(A) == "rare") + 0.05
     new, truth = rare(3000, 4)
-    for model in (plain, heavy):  # the accuracy of rows as they come
+    for model in (plain, heavy, heavy.compress(30)):  # the accuracy of rows as they come
         assert model.best_score_ == pytest.approx(model.score(new, truth), abs=0.04)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [False, True], ["no", "yes"], [1.0, 2.0]])
+def test_small_models_of_files_know_the_weights_of_classes(labels, tmp_path):
+    A, t = rare(200, 3)
+    y = np.array(labels)[(t == "rare") * 1]
+    model = LSSVMClassifier("fast", class_weight="balanced", **ONE).fit(A, y)
+    save(model, tmp_path / "m.lssvm", keep="all")
+    again = load(tmp_path / "m.lssvm")
+    small = [one.compress(20) for one in (model, again)]
+    np.testing.assert_array_equal(*[one.predict_proba(A) for one in small])
+    assert small[1].best_score_ == small[0].best_score_
+    assert np.mean(small[0].predict_proba(A)[:, 1] - model.predict_proba(A)[:, 1]) < 0.05
 
 
 @pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
