@@ -162,6 +162,16 @@ def test_the_threshold_is_the_best_of_the_quantiles():
     assert shift[0] > 0.5
 
 
+@pytest.mark.parametrize("scoring", ["f1", "recall", "jaccard"])
+def test_the_threshold_follows_scores_of_the_class_1_whatever_its_name(scoring):
+    """scikit-learn refuses other names of classes before it asks for decisions."""
+    scorer, outputs, rows = two_classes(scoring)
+    named = replace(scorer, task=Classes.of(np.array(["no", "yes"]), multiclass="ova"))
+    assert not scorer.ranks and not named.ranks
+    shift = scorer.decision_shift(outputs, rows)
+    assert shift.any() and named.decision_shift(outputs, rows) == shift
+
+
 def test_the_threshold_is_between_rows():
     """Rounding would decide on a row that is at the threshold, and then on the best threshold."""
     scorer, outputs, rows = two_classes("balanced_accuracy", 221)  # each quantile is a row

@@ -133,21 +133,23 @@ class ClassScorer:
         n = 2 * len(self.task.classes)
         labels = np.arange(n) % len(self.task.classes)
         even = np.full((n, len(self.task.classes)), 1.0 / len(self.task.classes))
+        # Scorers with pos_label=1 refuse other names before they ask for anything.
+        for classes in (self.task.classes, np.arange(len(self.task.classes))):
 
-        def decided() -> AnyArray:
-            called.append("predict")
-            return self.task.classes[labels]
+            def decided(classes: AnyArray = classes) -> AnyArray:
+                called.append("predict")
+                return np.asarray(classes[labels])
 
-        known = HeldOut(
-            {
-                "predict": decided,
-                "predict_proba": lambda: even,
-                "decision_function": lambda: even[:, 0] if even.shape[1] == 2 else even,
-            },
-            self.task.classes,
-        )
-        with suppress(ValueError, TypeError):  # scorers with pos_label=1 take class numbers only
-            known.score_by(scorer, self.task.classes[labels], np.ones(n))
+            known = HeldOut(
+                {
+                    "predict": decided,
+                    "predict_proba": lambda: even,
+                    "decision_function": lambda: even[:, 0] if even.shape[1] == 2 else even,
+                },
+                classes,
+            )
+            with suppress(ValueError, TypeError):
+                known.score_by(scorer, classes[labels], np.ones(n))
         return not called
 
     def check(self) -> None:
