@@ -326,8 +326,13 @@ def test_groups_that_cannot_be_used():
     X, y, groups = clusters()
     with pytest.raises(InvalidInputError, match="groups has 3 entries"):
         LSSVR(C="cv").fit(X, y, groups=groups[:3])
-    with pytest.raises(InvalidInputError, match="1 of them NaN"):
+    with pytest.raises(InvalidInputError, match="1 of them missing"):
         LSSVR(C="cv").fit(X, y, groups=np.append(np.zeros(len(X) - 1), np.nan))
+    named = np.array(["a", None] * len(X), dtype=object)[: len(X)]
+    with pytest.raises(InvalidInputError, match=f"{len(X) // 2} of them missing"):
+        LSSVR(C="cv").fit(X, y, groups=named)
+    with pytest.raises(InvalidInputError, match="groups has shape"):
+        LSSVR(C="cv").fit(X, y, groups=np.zeros((len(X), 2)))
     with pytest.raises(InvalidInputError, match="read in blocks"):
         FixedSizeLSSVR().fit(scan(X, target=y), groups=groups)
 

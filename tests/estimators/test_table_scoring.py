@@ -162,6 +162,26 @@ def test_the_threshold_is_the_best_of_the_quantiles():
     assert shift[0] > 0.5
 
 
+@pytest.mark.parametrize("scoring", ["f1", "recall", "jaccard"])
+def test_the_threshold_follows_scores_of_the_class_1_whatever_its_name(scoring):
+    """scikit-learn refuses other names of classes before it asks for decisions."""
+    scorer, outputs, rows = two_classes(scoring)
+    named = replace(scorer, task=Classes.of(np.array(["no", "yes"]), multiclass="ova"))
+    assert not scorer.ranks and not named.ranks
+    shift = scorer.decision_shift(outputs, rows)
+    assert shift.any() and named.decision_shift(outputs, rows) == shift
+
+
+def test_the_threshold_is_between_rows():
+    """Rounding would decide on a row that is at the threshold, and then on the best threshold."""
+    scorer, outputs, rows = two_classes("balanced_accuracy", 221)  # each quantile is a row
+    shift = scorer.decision_shift(outputs, rows)
+    assert shift[0] > 0.5 and np.abs(outputs + shift).min() > 1e-5
+    noise = 1e-13 * np.random.default_rng(1).normal(size=outputs.shape)
+    assert scorer.decision_shift(outputs + noise, rows) == pytest.approx(shift, abs=1e-9)
+    assert not scorer.decision_shift(np.ones_like(outputs) + noise, rows).any()
+
+
 @pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "neg_brier_score"])
 def test_scores_without_decisions_move_nothing(scoring, monkeypatch):
     """A threshold changes no order and no probabilities: it is not searched for."""
@@ -225,8 +245,21 @@ def test_class_weights_move_decisions_but_not_the_score():
     )
     assert np.mean(heavy.predict(A) == "rare") > np.mean(plain.predict(A) == "rare") + 0.05
     new, truth = rare(3000, 4)
-    for model in (plain, heavy):  # the accuracy of rows as they come
+    for model in (plain, heavy, heavy.compress(30)):  # the accuracy of rows as they come
         assert model.best_score_ == pytest.approx(model.score(new, truth), abs=0.04)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [False, True], ["no", "yes"], [1.0, 2.0]])
+def test_small_models_of_files_know_the_weights_of_classes(labels, tmp_path):
+    A, t = rare(200, 3)
+    y = np.array(labels)[(t == "rare") * 1]
+    model = LSSVMClassifier("fast", class_weight="balanced", **ONE).fit(A, y)
+    save(model, tmp_path / "m.lssvm", keep="all")
+    again = load(tmp_path / "m.lssvm")
+    small = [one.compress(20) for one in (model, again)]
+    np.testing.assert_array_equal(*[one.predict_proba(A) for one in small])
+    assert small[1].best_score_ == small[0].best_score_
+    assert np.mean(small[0].predict_proba(A)[:, 1] - model.predict_proba(A)[:, 1]) < 0.05
 
 
 @pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])

@@ -209,6 +209,16 @@ def test_a_limit_on_the_number_of_models():
     np.testing.assert_allclose(one.outputs(models), alone.outputs([models[best]]))
 
 
+def test_scores_that_differ_by_rounding_are_equal():
+    """Then the first model comes first, and the largest stack is taken."""
+    Y, models, weight = log_problem(3)
+    rounding = iter(range(2 * len(models)))
+    rule = StackRule("log", scorer=lambda outputs, rows: 0.3 + 1e-15 * next(rounding))
+    stack = rule.fit(models, Y, weight, np.arange(len(Y)))
+    full = fit_stack(models, Y, weight, "log")
+    np.testing.assert_allclose(stack.weights, full.weights)
+
+
 def test_a_scorer_orders_models_and_shifts_decisions():
     own = np.random.default_rng(0)
     y = np.where(own.uniform(size=(500, 1)) < 0.1, 1.0, -1.0)

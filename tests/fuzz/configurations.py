@@ -170,6 +170,7 @@ COLUMNS: dict[str, Callable[[Random, int], Any]] = {
     "tied": lambda rng, n: rng.integers(0, 3, n).astype(float),
     "int": lambda rng, n: rng.integers(-5, 2**62, n),
     "constant": lambda rng, n: np.full(n, 3.5),
+    "rare": lambda rng, n: np.where(np.arange(n) == rng.integers(n), 1.0, 0.0),
     "empty": lambda rng, n: np.full(n, np.nan),
     "no text": lambda rng, n: np.full(n, None),
     "holes": lambda rng, n: np.where(rng.random(n) < rng.random(), np.nan, rng.normal(size=n)),

@@ -282,7 +282,12 @@ MUTATIONS = (
         "A[np.arange(len(B)), C] = 1.0",
         "kernels/test_metric.py",
     ),
-    change("_change_by_level", "np.expm1(-A * B(C))", "-A * B(C)", "kernels/test_metric.py"),
+    change(
+        "_change_by_level",
+        "np.expm1(np.minimum(-A * B(C), D))",
+        "np.minimum(-A * B(C), D)",
+        "kernels/test_metric.py",
+    ),
     change(
         "_change_by_level",
         "-0.5 * A * np.exp(-A * B)",
@@ -341,6 +346,18 @@ MUTATIONS = (
         "ClassScorer.decision_shift",
         "-np.array([A])",
         "np.array([A])",
+        "estimators/test_table_scoring.py",
+    ),
+    change(
+        "_between_rows",
+        "(A[B] + A[B + 1]) / 2.0",
+        "A[B]",
+        "estimators/test_table_scoring.py",
+    ),
+    change(
+        "compress",
+        "A.weight / B.table(np.ones(B.n_classes)).factors[C]",
+        "A.weight",
         "estimators/test_table_scoring.py",
     ),
     change(

@@ -130,6 +130,18 @@ def test_slopes_at_ties_are_differences_without_the_row(kind, gap, tolerance):
     assert np.abs(sides[0][:, :, 0] - sides[1][:, :, 0]).max() > 10 * tolerance
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slopes_to_a_rare_value_far_away_are_finite(dtype):
+    """Kernel values between the levels are rounded to 0, by a factor that would be infinite."""
+    Z = np.column_stack([np.repeat([0.0, 55.0], [39, 1]), tied(1.0)[0][:, 1]]).astype(dtype)
+    steps = Steps.among(Z)
+    assert steps is not None
+    kernel, coef = RBF(0.4), tied(1.0)[1].astype(dtype)
+    slopes = one_sided_slopes(kernel, Z, Z, coef, np.arange(40), steps)[0][:, :, 0]
+    near = kernel(Z, Z) - np.eye(40)  # what a row moves away from
+    np.testing.assert_allclose(slopes, -(near @ coef) / 55.0, atol=1e-6)
+
+
 def test_ties_make_a_feature_discrete():
     Z = np.column_stack([np.arange(120.0) % v for v in (1, 2, 25, 26)] + [np.arange(120.0)])
     steps = Steps.among(Z)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from tests.meta.tree import ROOT
 from tests.properties.invariances import (
     FAMILIES,
@@ -14,7 +15,7 @@ from tests.properties.invariances import (
     differences,
 )
 
-from lssvm import LSSVMClassifier
+from lssvm import LSSVMClassifier, LSSVMRegressor
 
 
 def promises():
@@ -62,6 +63,24 @@ def test_features_of_texts_differ_by_rounding_alone(n, classes):
     two = LSSVMClassifier("fast", n_jobs=1).fit(X.iloc[rows], y[rows])
     np.testing.assert_allclose(two.predict_proba(new), one.predict_proba(new), atol=TOLERANCE)
     assert two.best_score_ == pytest.approx(one.best_score_, abs=TOLERANCE)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("classes", [1, 2])
+def test_rounding_that_grows_in_single_precision_stays_small(classes):
+    """Metrics of several rounds and log-odds, of enough rows for single precision."""
+    X = (rng := np.random.default_rng(3)).normal(size=(700, 4))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=700)
+    y = y if classes == 1 else y > 0.3
+    weight = rng.uniform(0.5, 2.0, 700)
+    model = LSSVMRegressor(n_jobs=1) if classes == 1 else LSSVMClassifier(n_jobs=1)
+    method = "predict_interval" if classes == 1 else "predict_proba"
+    found = [
+        getattr(clone(model).fit(rows, y, scale * weight), method)(rows[:100])
+        for rows, scale in ((X, 1.0), (X, 7.0), (3.7 * X[:, ::-1] + 11.0, 1.0))
+    ]
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-3 * np.ptp(found[0]))
 
 
 def test_the_page_lists_what_is_promised():

@@ -40,6 +40,7 @@ from lssvm.backends.host import Host, UsesResources, find_backend, host_of
 from lssvm.backends.rows import Rows, ScanRows, Training, class_rows, number_targets
 from lssvm.codes import Coding, make_code
 from lssvm.data.arrow import write_table
+from lssvm.data.columns import is_missing
 from lssvm.data.dataset import Arrays, Dataset, open_dataset
 from lssvm.data.preparation import Learned, PreparationSettings, PreparedTable, learn
 from lssvm.data.raw import CHUNK
@@ -295,12 +296,16 @@ def check_groups(groups: Any, n: int) -> AnyArray | None:
     """Return groups as an array of n entries, none of them missing."""
     if groups is None:
         return None
-    array = np.asarray(column_or_1d(groups))
-    missing = array != array  # NaN is not equal to itself
-    if array.shape[0] != n or np.any(missing) or any(entry is None for entry in array):
+    if len(np.shape(groups)) > 1 and np.shape(groups)[1] != 1:
         raise InvalidInputError(
-            f"groups has {array.shape[0]} entries, {int(np.sum(missing))} of them NaN, but X has "
-            f"{n} rows: give one group for every row, and none that is missing."
+            f"groups has shape {np.shape(groups)}: give one column with one group for every row."
+        )
+    array = np.asarray(column_or_1d(groups))
+    missing = sum(map(is_missing, array.tolist())) if array.dtype.kind in "fmMO" else 0
+    if array.shape[0] != n or missing:
+        raise InvalidInputError(
+            f"groups has {array.shape[0]} entries, {missing} of them missing, but X has {n} rows: "
+            "give one group for every row, and none that is missing."
         )
     if array.dtype == object and len({isinstance(entry, str) for entry in array}) > 1:
         raise InvalidInputError("groups has text and other values: give one kind for all rows.")

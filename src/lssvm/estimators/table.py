@@ -213,12 +213,14 @@ class LSSVMClassifier(KernelClassifier):
                 f"The data have 1 class, {classes.tolist()}, after rows of weight 0 were "
                 "dropped: a classifier needs at least two classes."
             )
-        labels, task = _numbers(classes, y), _task(classes)
+        labels = _numbers(classes, y)
         counts = np.bincount(labels, weight, minlength=len(classes))
-        factor = _factors(classes, self.class_weight, counts)[labels]
+        factors = _factors(classes, self.class_weight, counts)
+        task = _task(classes, factors)
         Y = np.asarray(task.code.matrix[labels], dtype=np.float64)
         # A scorer does not get the weights of classes.
-        return fit_model(self, Targets(X, y, Y, weight * factor, task, labels, weight), groups)
+        targets = Targets(X, y, Y, weight * factors[labels], task, labels, weight)
+        return fit_model(self, targets, groups)
 
     def _targets_of(self, data: Dataset, drawn: Sample) -> Targets:
         """Return a sample of very many rows, and how the targets of all are encoded."""
@@ -229,13 +231,13 @@ class LSSVMClassifier(KernelClassifier):
             raise InvalidInputError(
                 f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."
             )
-        factor = _factors(classes, self.class_weight, counts)
-        task = _task(classes)
+        factors = _factors(classes, self.class_weight, counts)
+        task = _task(classes, factors)
         codes = np.asarray(task.code.matrix, dtype=np.float64)
 
         def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             labels = _numbers(classes, _labels(y))
-            return codes[labels], weight * factor[labels]
+            return codes[labels], weight * factors[labels]
 
         y, scored = _labels(rows.target), weights_of(rows)
         Y, weight = encode(y, scored)
@@ -387,9 +389,11 @@ def _labels(y: Any) -> AnyArray:
     return np.asarray(y)
 
 
-def _task(classes: AnyArray) -> Classes:
-    """Return the task of classes, each with an output of its own (of two, one for both)."""
-    return replace(Classes.of(classes, multiclass="ova"), decoding="argmax")
+def _task(classes: AnyArray, factors: FloatArray) -> Classes:
+    """Return the task of classes of these weights, with an output each (of two, one for both)."""
+    weights = dict(zip(classes.tolist(), factors.tolist(), strict=True))
+    task = Classes.of(classes, multiclass="ova")
+    return replace(task, decoding="argmax", class_weight=weights if np.ptp(factors) else None)
 
 
 def _factors(classes: AnyArray, class_weight: Any, counts: FloatArray) -> FloatArray:

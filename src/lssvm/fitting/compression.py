@@ -118,10 +118,14 @@ def compress(
     fit.need("all", "A small model")
     assert fit.tuning is not None
     teacher, task = Teacher.of(fit), fit.task
-    classes = np.asarray(task.decide(teacher.Y)) if isinstance(task, Classes) else None
+    classes = scored = None
+    if isinstance(task, Classes):
+        classes = np.asarray(task.decide(teacher.Y))
+        # A scorer does not get the weights of classes.
+        scored = teacher.weight / task.table(np.ones(task.n_classes)).factors[classes]
     grouped = fit.local_members[0].local.leaves[0].rows.labels is not None
     labels = teacher.labels if grouped else None
-    problem = Problem({}, teacher.Y, teacher.weight, labels, classes)
+    problem = Problem({}, teacher.Y, teacher.weight, labels, classes, scored)
     scorer = make_scorer(problem, task, scoring)
     loss: StackLoss = "squared" if classes is None else "log"
     if loss == "log":  # what is learned are log-odds, however the fit was scored

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, log_expit, logsumexp
 
-from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.arrays import BoolArray, FloatArray, IntArray, tie_scores
 from lssvm._core.blocks import run_blocks
 
 StackLoss: TypeAlias = Literal["squared", "log"]
@@ -282,16 +282,16 @@ class StackRule:
             return self._stack_of(chosen.astype(np.intp), outputs, Y, weight)
         good = np.flatnonzero(known_rows(outputs))
         known, numbers = [F[good] for F in outputs], rows[good]
-        order = np.argsort([self._score(F, numbers) for F in known], kind="stable").astype(np.intp)
+        order = np.argsort(self._scores(known, numbers), kind="stable").astype(np.intp)
         tried = [self._stack_of(order[:m], outputs, Y, weight) for m in range(1, size + 1)]
         if self.shift is not None:
             tried = [
                 replace(one, offset=one.offset + self.shift(one.outputs(known), numbers))
                 for one in tried
             ]
-        scores = [self._score(one.outputs(known), numbers) for one in tried]
+        scores = self._scores([one.outputs(known) for one in tried], numbers)
         # Of equally good stacks the largest: averages vary less.
-        return tried[max(m for m in range(size) if scores[m] <= min(scores))]
+        return tried[int(np.flatnonzero(scores == scores.min())[-1])]
 
     def _stack_of(
         self, chosen: IntArray, outputs: Sequence[FloatArray], Y: FloatArray, weight: FloatArray
@@ -303,10 +303,11 @@ class StackRule:
         weights[chosen] = few.weights
         return Stack(weights, few.offset)
 
-    def _score(self, outputs: FloatArray, rows: IntArray) -> float:
+    def _scores(self, outputs: Sequence[FloatArray], rows: IntArray) -> FloatArray:
+        """Return the values of the scorer (q,), equal where they differ by rounding."""
         assert self.scorer is not None
-        value = float(self.scorer(outputs, rows))
-        return value if np.isfinite(value) else np.inf
+        values = np.array([float(self.scorer(F, rows)) for F in outputs])
+        return tie_scores(np.where(np.isfinite(values), values, np.inf))
 
 
 def cross_stack(

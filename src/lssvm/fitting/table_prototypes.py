@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,7 @@ def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]
     candidate = best[0]
     work.report("prototypes", str(candidate.configuration), 0, 1)
     begin = work.clock.now()
-    cost = work.problem.n * size**2 / work.unit(work.problem.n)
+    cost = operations_of_prototypes(work.problem.n, size) / work.unit(work.problem.n)
     gain, gamma = width_of_prototypes(work, plan, candidate, size, cost)
     text = f"{size:,} prototypes of all rows"
     if gamma is None:
@@ -85,8 +86,8 @@ def local_of(fitted: Fitted) -> LocalModel:
 def number_of_prototypes(work: Work) -> int:
     """Return the given number of prototypes, or what cost and memory allow; 0 for none.
 
-    n m^2 operations, by default half of the unit of cost; five folds, the threads and the solution
-    keep m^2 numbers each.
+    Half of the unit of cost by default; five folds, the threads and the solution keep m^2 numbers
+    each.
     """
     settings, most, n = work.settings, _most(work), work.problem.n
     if settings.n_prototypes is not None:
@@ -94,8 +95,15 @@ def number_of_prototypes(work: Work) -> int:
     if settings.engine.speed > 1.0:
         return 0  # its leaves are larger, and prototypes are computed on the cores of this machine
     allowed = work.clock.affordable(work.unit(n) * 0.0025 / max(settings.gain, 0.001), 0.5)
-    size = int(min(np.sqrt(max(allowed, 0.0) / n), most, n / 4, 4 * FEWEST))
+    sizes = np.arange(FEWEST, 4 * FEWEST + 1)
+    affordable = np.count_nonzero(operations_of_prototypes(n, sizes) <= allowed)
+    size = int(min(FEWEST - 1 + affordable, most, n / 4))
     return size if size >= FEWEST else 0
+
+
+def operations_of_prototypes(n: int, size: Any) -> Any:
+    """Return the operations of prototypes of n rows: their moments, and a system for every solve."""
+    return n * size**2 + (_TRIES + N_FOLDS + 1) * size**3 / 3.0
 
 
 def threads_for(work: Work, size: int) -> int:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.utils import ClassifierTags
 
-from lssvm._core.arrays import AnyArray, FloatArray, IntArray
+from lssvm._core.arrays import AnyArray, FloatArray, IntArray, tie_scores
 from lssvm._core.errors import InvalidInputError
 from lssvm.fitting.table_record import Problem, TableFit, local_error
 from lssvm.fitting.table_work import Clock
@@ -133,21 +133,23 @@ class ClassScorer:
         n = 2 * len(self.task.classes)
         labels = np.arange(n) % len(self.task.classes)
         even = np.full((n, len(self.task.classes)), 1.0 / len(self.task.classes))
+        # Scorers with pos_label=1 refuse other names before they ask for anything.
+        for classes in (self.task.classes, np.arange(len(self.task.classes))):
 
-        def decided() -> AnyArray:
-            called.append("predict")
-            return self.task.classes[labels]
+            def decided(classes: AnyArray = classes) -> AnyArray:
+                called.append("predict")
+                return np.asarray(classes[labels])
 
-        known = HeldOut(
-            {
-                "predict": decided,
-                "predict_proba": lambda: even,
-                "decision_function": lambda: even[:, 0] if even.shape[1] == 2 else even,
-            },
-            self.task.classes,
-        )
-        with suppress(ValueError, TypeError):  # scorers with pos_label=1 take class numbers only
-            known.score_by(scorer, self.task.classes[labels], np.ones(n))
+            known = HeldOut(
+                {
+                    "predict": decided,
+                    "predict_proba": lambda: even,
+                    "decision_function": lambda: even[:, 0] if even.shape[1] == 2 else even,
+                },
+                classes,
+            )
+            with suppress(ValueError, TypeError):
+                known.score_by(scorer, classes[labels], np.ones(n))
         return not called
 
     def check(self) -> None:
@@ -166,19 +168,20 @@ class ClassScorer:
     def decision_shift(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
         """Return what is added to outputs (m, k) so that decisions have the best score, (k,).
 
-        Of two classes the threshold is moved to one of 21 quantiles of the outputs; of several
-        classes the logarithms of their shares are taken off the log-odds, in quarters.
+        Of two classes the threshold is moved to one of 21 quantiles of the outputs, in the middle
+        between two rows; of several classes the logarithms of their shares are taken off the
+        log-odds, in quarters.
         """
         labels, k = self.labels[rows], outputs.shape[1]
         if self.ranks:
             return np.zeros(k)
         if k == 1:
-            places = np.quantile(outputs[:, 0], np.linspace(0.0, 1.0, 23)[1:-1])
+            places = _between_rows(outputs[:, 0], np.linspace(0.0, 1.0, 23)[1:-1])
             shifts = [np.zeros(1), *(-np.array([t]) for t in places[np.argsort(np.abs(places))])]
         else:
             share = np.bincount(labels, self.weight[rows], minlength=k) + 1e-9
             shifts = [-a * np.log(share / share.sum()) for a in (0.0, 0.25, 0.5, 0.75, 1.0)]
-        losses = [self.loss(outputs + one, rows) for one in shifts]
+        losses = tie_scores(np.array([self.loss(outputs + one, rows) for one in shifts]))
         best = int(np.argmin(losses))
         clear = np.isfinite(losses[best]) and losses[best] < losses[0] - 1e-12
         return shifts[best] if clear else shifts[0]
@@ -205,6 +208,18 @@ class ClassScorer:
             outputs, rows = outputs[::step], rows[::step]
         maps = self.calibrated(outputs, rows, threads)
         return with_score(fit, self.score(*known_outputs(fit)), maps)
+
+
+def _between_rows(values: FloatArray, levels: FloatArray) -> FloatArray:
+    """Return quantiles of values (n,), each in the middle between two different values.
+
+    Rounding would decide on the side of a row that is a quantile itself.
+    """
+    tied = tie_scores(values)
+    distinct = np.unique(tied)
+    lower = np.searchsorted(distinct, np.quantile(tied, levels, method="lower"))
+    lower = np.minimum(lower, len(distinct) - 2)
+    return (distinct[lower] + distinct[lower + 1]) / 2.0 if len(distinct) > 1 else distinct[:0]
 
 
 @dataclass(frozen=True, eq=False)

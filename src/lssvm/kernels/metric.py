@@ -490,8 +490,13 @@ def _change_by_level(
         gap = (levels[:, None] - levels) ** 2
         return np.asarray(gap[None, :, :] - gap[:, None, :])
 
+    def factors(levels: FloatArray) -> FloatArray:
+        # A larger factor would be infinite, for kernel values that are rounded to 0.
+        largest = np.log(np.finfo(levels.dtype).max) - 1.0
+        return np.asarray(np.expm1(np.minimum(-gamma * gaps(levels), largest)))
+
     if isinstance(kernel, RBF):
-        return np.asarray(kernel(X, Z)), lambda levels: np.expm1(-gamma * gaps(levels))
+        return np.asarray(kernel(X, Z)), factors
     D = distances(X, Z, "euclidean")
     W = np.divide(-0.5 * gamma * np.exp(-gamma * D), D, out=np.zeros_like(D), where=D > 0)
     return W, gaps

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
@@ -25,6 +25,7 @@ _ENTRIES = 2**20  # distances in a block
 _ROWS = 128  # of a block of a triangle
 _SINGLE_MIN_ROWS = 200  # below which single precision saves no time
 _CONDITION = 2e6  # n C up to which single precision gives leave-one-out outputs to three digits
+_LOGISTIC_CONDITION = 1e5  # the same of log-odds, of C times the sum of the curvatures of rows
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
 
@@ -388,7 +389,11 @@ def fit_logistic_leaf(
     """
     search = LocalSearch(start, tries, steps=((4.0, 1.0), (0.25, 1.0)))
     while (setting := search.propose(stop)) is not None:
-        single = len(K) >= _SINGLE_MIN_ROWS and setting.C * len(K) < 4.0 * _CONDITION
+        curvature = rows.weight.sum() / 4.0
+        if near is not None:
+            p = expit(K @ near.coef[:, 0] + near.intercept[0])
+            curvature = rows.weight @ (p * (1.0 - p))
+        single = len(K) >= _SINGLE_MIN_ROWS and setting.C * curvature < _LOGISTIC_CONDITION
         fit = solve_logistic(
             K, rows.Y, setting.C, rows.weight, repeats, start=near, single=single, draft=draft
         )
