@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.preparation import PreparedTable
 from lssvm.preparation import TablePreparation
@@ -173,6 +174,20 @@ def test_numbers_and_dates_written_as_text_are_said(values, what):
     assert set(preparation.prepared_.guesses) == {"col"}
     again = PreparedTable.from_record(preparation.prepared_.to_record())
     assert again.guesses == preparation.prepared_.guesses
+
+
+@pytest.mark.parametrize("cls", [LSSVMRegressor, LSSVMClassifier])
+def test_a_warning_of_columns_points_at_the_line_of_the_user(cls):
+    table = {"useful": USEFUL, "one": np.ones(N), "job": ["cook", "nurse"] * (N // 2)}
+    with pytest.warns(ColumnWarning, match="Columns of X are dropped") as warned:
+        model = cls("fast").fit(table, USEFUL > 0)
+    assert {warning.filename for warning in warned} == {__file__}
+    with pytest.warns(ColumnWarning, match="'job' has no value seen in training") as warned:
+        model.predict(table | {"job": ["pilot"] * N})
+    assert {warning.filename for warning in warned} == {__file__}
+    with pytest.warns(UserWarning, match="columns are taken by position") as warned:
+        model.predict(np.column_stack([np.asarray(v, dtype=object) for v in table.values()]))
+    assert {warning.filename for warning in warned} == {__file__}
 
 
 def test_dropped_and_guessed_columns_are_listed_in_one_warning():

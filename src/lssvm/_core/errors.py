@@ -20,6 +20,7 @@ Every message states what was passed, what is needed and what to change.
 from __future__ import annotations
 
 import importlib
+import inspect
 import unicodedata
 from typing import Any
 
@@ -94,6 +95,14 @@ class ColumnWarning(UserWarning):
 
 class ScaleWarning(UserWarning):
     """Columns differ in scale so much that a kernel with one width does not see the small ones."""
+
+
+def level_of_caller() -> int:
+    """Return the level of the line that has called this package, for a warning about it."""
+    frame, level, inner = inspect.currentframe(), 0, ("lssvm", "sklearn", "contextlib")
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in inner:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 # Control characters, format characters (direction marks, zero widths), surrogates, code points

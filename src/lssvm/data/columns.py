@@ -446,7 +446,8 @@ def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColu
     array = np.asarray(series.to_native())
     if array.dtype.kind in "biufmM":  # such as the sparse columns of pandas
         return _from_array(name, array)
-    raise _unusable(name, str(dtype))
+    known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
+    raise _unusable(name, str(known))
 
 
 def _category_order(values: Any) -> list[Any] | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
-from lssvm._core.errors import ColumnWarning, InvalidInputError
+from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller
 from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates
 from lssvm.data.encodings import (
@@ -349,7 +349,7 @@ class PreparedTable:
         texts = ["Columns of X are dropped. " + _listed(dropped)] if dropped else []
         texts += [f"Column {name!r}: {guess}." for name, guess in self.guesses.items()]
         if texts:
-            warnings.warn(" ".join(texts), ColumnWarning, stacklevel=4)
+            warnings.warn(" ".join(texts), ColumnWarning, stacklevel=level_of_caller())
 
     def warn_of_unseen(self, table: RawTable) -> None:
         """Warn where no value of a column, in five rows or more, was seen in training."""
@@ -365,7 +365,7 @@ class PreparedTable:
                     f"but {new}: it does not help to predict these rows. Write its values as they "
                     "were in training.",
                     ColumnWarning,
-                    stacklevel=4,
+                    stacklevel=level_of_caller(),
                 )
 
     def to_record(self) -> dict[str, Any]:
