@@ -18,7 +18,7 @@ from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import compression
-from lssvm.fitting.table_record import Problem
+from lssvm.fitting.table_record import Problem, summary
 from lssvm.kernels import MetricKernel
 from lssvm.preparation import TablePreparation
 
@@ -67,6 +67,22 @@ class TestRegressor:
         assert len(table["kernel"]) >= 6 and sum(w > 0 for w in table["weight"]) >= 1
         assert "out-of-sample error" in regressor.summary_
         assert regressor.metric_.shape == (3, 3)
+
+    def test_numbers_in_what_it_says(self):
+        """One model is no models, a gain of nothing has no sign, thousands have a comma."""
+        X = np.random.default_rng(0).normal(size=(2200, 2))
+        model = LSSVMRegressor("fast", leaf_size=1100, n_trees=1, **ONE).fit(X, X[:, 0])
+        steps = {step.stage: step.what for step in model.record_.tuning.steps}
+        assert steps["screening"].startswith("1 configuration on ")
+        assert steps["stack"] == "weights of 1 model"
+        assert steps["all rows"] == "1 configuration in leaves of at most 1,100 rows"
+        lines = model.summary_.splitlines()
+        assert lines[0] == "1 configuration for 2,200 rows, in 2 leaves of at most 1,100 rows."
+        none = replace(model.record_.tuning.steps[0], gain=-1e-7, seconds=0.0, taken=False)
+        fit = replace(model.record_, tuning=replace(model.record_.tuning, steps=(none,)))
+        assert summary(fit).endswith("gain 0.00% of the loss.")
+        few = model.compress(8)
+        assert "8 support vectors in place of 2,200 kept rows" in few.summary_
 
     def test_intervals_cover(self, regressor):
         """Over data sets: that of one of so few rows varies by some hundredths."""

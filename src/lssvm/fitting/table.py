@@ -42,7 +42,7 @@ from lssvm.fitting.table_large import (
     operations_of_all_rows,
 )
 from lssvm.fitting.table_prototypes import add_prototypes
-from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, subset
+from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, number_of, subset
 from lssvm.fitting.table_work import (
     FEW,
     N_FOLDS,
@@ -501,7 +501,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
             clock.resume()
         n, done = problem.n, max(len(fitted), 1)
         cost = done * settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
-        text = f"{len(fitted)} configurations in leaves of at most {leaf_size:,} rows"
+        text = f"{number_of(len(fitted), 'configuration')} in leaves of at most {leaf_size:,} rows"
         work.step("all rows", text, np.nan, cost, begin)
     took = (clock.now() - begin) / max(len(jobs), 1)
     return [
@@ -823,7 +823,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         for c, model, _ in fitted
         if c.stage != "prototypes"
     )
-    work.step("stack", f"weights of {len(candidates)} models", np.nan, 0.0, begin)
+    work.step("stack", f"weights of {number_of(len(candidates), 'model')}", np.nan, 0.0, begin)
     return Fit(
         Numbers(problem.Y.shape[1], single=False),
         tuple(members),
