@@ -241,6 +241,11 @@ def moments_of(days: FloatArray) -> NDArray[np.datetime64]:
     return np.where(known, micros.astype("datetime64[us]"), np.datetime64("NaT", "us"))
 
 
+def date_text(day: float) -> str:
+    """Return days since 1970 as text, with a time of day where there is one."""
+    return str(np.datetime_as_string(moments_of(np.array([day]))[0], unit="auto"))
+
+
 def read_table(
     X: Any, columns: Iterable[str] | None = None, zones: Mapping[str, str | None] | None = None
 ) -> RawTable:

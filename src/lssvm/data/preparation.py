@@ -18,7 +18,7 @@ import numpy as np
 
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller
-from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
+from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, date_text, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates
 from lssvm.data.encodings import (
     CYCLES,
@@ -935,7 +935,7 @@ class Learner:
             guess = "the numbers are read as dates, year, month, day. If they are codes, put a "
             guess += "letter in front"
         why = f"{span:,.0f} days" + ("" if style is None else f", {style.describe()}")
-        done, why = _with_nans(done, why, encoding.position)
+        done, why = _with_nans(done, why, position, date_text(position.fill))
         return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     def _category(self, column: RawColumn) -> PreparedColumn:
@@ -989,8 +989,8 @@ class Learner:
         return ""
 
 
-def _with_nans(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str]:
+def _with_nans(done: str, why: str, encoding: NumberEncoding, fill: str = "") -> tuple[str, str]:
     if encoding.indicator > 0:
         done += ", missing ones filled and marked"
-        why += f"; missing ones get the median, {encoding.fill:g}"
+        why += f"; missing ones get the median, {fill or format(encoding.fill, 'g')}"
     return done, why
