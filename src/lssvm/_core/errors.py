@@ -121,6 +121,20 @@ def printable(text: object, limit: int = 200) -> str:
     return printed if len(whole) <= limit else printed + "..."
 
 
+def shown(value: object, limit: int = 40) -> str:
+    """Write a value for a message, such as text in quotation marks; long ones are cut.
+
+    Examples
+    --------
+    >>> from lssvm._core.errors import shown
+    >>> shown("blue"), shown(1.5), shown("a cell may hold a whole letter", 10)
+    ("'blue'", '1.5', "'a cell may...'")
+    """
+    if not isinstance(value, str):
+        return printable(repr(value), limit)
+    return repr(value if len(value) <= limit else value[:limit] + "...")
+
+
 def _visible(character: str) -> str:
     if unicodedata.category(character) not in _UNSEEN:
         return character

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, is_sparse
 from lssvm._core.blocks import as_bytes, require
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, shown
 from lssvm.data.dates import DateStyle, date_style, parse_dates, times_of_day
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")
@@ -575,7 +575,7 @@ def _mixture(name: str, values: list[Any], types: set[type]) -> InvalidInputErro
     for row, value in enumerate(values):
         if value is not None:
             examples.setdefault(type(value), (row, value))
-    listed = " and ".join(f"{value!r} in row {row}" for row, value in examples.values())
+    listed = " and ".join(f"{shown(value)} in row {row}" for row, value in examples.values())
     return InvalidInputError(
         f"Column {name!r} mixes values of different kinds ({listed}). If the text stands for a "
         "missing value, make it missing (None or NaN); if the column is a code, make all of it "

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, shown
 from lssvm.data.dates import read_text
 
 _CODES = r"US\$|R\$|USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|INR|BRL|Fr\.|kr\.?|zł|Kč"
@@ -347,7 +347,7 @@ def other_than_text(levels: Sequence[str], weight: FloatArray) -> str:
             )
         words = [levels[i] for i in np.flatnonzero(~fits)[:3]]
         return (
-            f"{what} but for {', '.join(map(repr, words))} in {rows[~fits].sum():g} of "
+            f"{what} but for {', '.join(map(shown, words))} in {rows[~fits].sum():g} of "
             f"{rows.sum():g} rows are used as categories. If these mean a missing value, make them "
             "missing (None; --missing)"
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
-from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller
+from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller, shown
 from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, date_text, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates
 from lssvm.data.encodings import (
@@ -359,7 +359,7 @@ class PreparedTable:
                 continue
             places = encoding.positions(column)
             if np.sum(places == -2) >= FEW_UNSEEN and not np.any(places >= 0):
-                known, new = (", ".join(map(repr, c.levels[:5])) for c in (encoding, column))
+                known, new = (", ".join(map(shown, c.levels[:5])) for c in (encoding, column))
                 warnings.warn(
                     f"Column {self.columns[j].name!r} has no value seen in training ({known}), "
                     f"but {new}: it does not help to predict these rows. Write its values as they "
@@ -963,7 +963,7 @@ class Learner:
         encoding = learn_indicators(counts, rare, settings.max_levels, settings.category_scale)
         if encoding is None:
             if len(levels) == 1 and counts.weight[-1] == 0:
-                return self._dropped(column, f"it is {levels[0]!r} in every row")
+                return self._dropped(column, f"it is {shown(levels[0])} in every row")
             return self._dropped(column, f"every level is rare (in fewer than {rare:g} rows)")
         n_pooled = len(levels) + bool(counts.weight[-1]) - encoding.n_kept
         if n_pooled:

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray, get_namespace, pick
 from lssvm._core.blocks import slices
-from lssvm._core.errors import InvalidInputError, not_known, printable
+from lssvm._core.errors import InvalidInputError, not_known, shown
 from lssvm._core.random import RandomState
 from lssvm.codes import Code, decode, make_code
 from lssvm.data.raw import LookedUp
@@ -388,7 +388,7 @@ def check_classes(y: AnyArray) -> None:
 
 def _one_value(y: Any) -> InvalidInputError:
     return InvalidInputError(
-        f"y is {printable(repr(y), 60)}, one value: give one target for each row; if that is the "
+        f"y is {shown(y, 60)}, one value: give one target for each row; if that is the "
         "name of a column, give the column."
     )
 
@@ -424,8 +424,8 @@ def check_numbers(y: Any) -> Any:
             rows[i] = [float(value) for value in row]
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"y holds values that are no numbers, {row[0]!r} in row {i}: give numbers, or use "
-                "a classifier for classes."
+                f"y holds values that are no numbers, {shown(row[0])} in row {i}: give numbers, or "
+                "use a classifier for classes."
             ) from error
     return np.array(rows, dtype=np.float64).reshape(values.shape)
 
