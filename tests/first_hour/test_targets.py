@@ -36,7 +36,7 @@ CLASSES = {
     "mixed": ([1, *LABELS[1:]], "no common order"),
     "one class": (["yes"] * 30, "class"),
     "another length": (LABELS[:-1], "numbers of samples"),
-    "fractions": (Y, rf"continuous. y has fractions, {Y[0]:g} in row 0: .* a regressor"),
+    "fractions": (Y, rf"continuous. y has fractions, {Y[0]:g} in row 0: use a regressor"),
     "the name of a column": ("kind", "y is 'kind', one value: give one target for each row"),
 }
 

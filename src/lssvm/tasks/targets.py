@@ -380,8 +380,8 @@ def check_classes(y: AnyArray) -> None:
     if len(broken):
         raise InvalidInputError(
             f"Unknown label type: continuous. y has fractions, {y[broken[0]]:g} in row "
-            f"{broken[0]}: give classes (text, whole numbers or booleans), or use a regressor for "
-            "numbers."
+            f"{broken[0]}: use a regressor for numbers, or give classes (text, whole numbers or "
+            "booleans; y.astype(str) where every number is a class)."
         )
     check_classification_targets(y)
 
