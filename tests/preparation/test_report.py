@@ -190,6 +190,30 @@ def test_a_warning_of_columns_points_at_the_line_of_the_user(cls):
     assert {warning.filename for warning in warned} == {__file__}
 
 
+MEASURED = [f"{i}.25" for i in range(1, N)]
+DATED = [f"{i % 30 + 1}.{i % 12 + 1}.24" for i in range(1, N)]
+
+
+@pytest.mark.parametrize(
+    ("values", "what", "remedy"),
+    [
+        ([".", *MEASURED[1:-1], "."], "numbers but for '.' in 2 of 59 rows", "errors='coerce'"),
+        (MEASURED, "numbers written as text ('1.25')", "If they are numbers"),
+        ([*DATED[:-1], "late"], "dates but for 'late' in 1 of 59 rows", "errors='coerce'"),
+        ([f"A{i}" for i in range(1, N)], "an id", ""),
+        ([f"{i:05}" for i in range(1, N)], "an id", ""),
+    ],
+)
+def test_a_dropped_id_that_may_be_numbers_is_named_so(values, what, remedy):
+    """A measurement that is text, as points stand for missing values, looks like an id."""
+    with pytest.warns(ColumnWarning, match="Columns of X are dropped. 'col'") as warned:
+        preparation = TablePreparation().fit({"useful": USEFUL[1:], "col": values}, NOISE[1:])
+    assert preparation.report_["done"][1] == "dropped"
+    why, message = preparation.report_["why"][1], str(warned[0].message)
+    assert what in why and remedy in why and why in message
+    assert ("turn " in why) == bool(remedy)
+
+
 def test_dropped_and_guessed_columns_are_listed_in_one_warning():
     table = {"useful": USEFUL, "one": np.ones(N), "day": ["3/4/2024", "5/6/2024"] * 30}
     table["id"] = [f"n{i}" for i in range(N)]

@@ -952,9 +952,11 @@ class Learner:
             sentences = sum(map(len, levels)) >= LONG * len(levels)
             if text is not None and (sentences or not settings.may_drop(column.name)):
                 return _text_column(column, text, settings)
+        other = other_than_text(column.levels, counts.weight[:-1])
         if reason and settings.may_drop(column.name):
-            return self._dropped(column, reason)
-        guess = other_than_text(column.levels, counts.weight[:-1])
+            also = "" if other is None else f". They are {other[0]}. {other[1]}"
+            return self._dropped(column, reason + also)
+        guess = "" if other is None else f"{other[0]} are used as categories. {other[1]}"
         why = f"{len(levels):,} level" + "s" * (len(levels) != 1)
         if len(levels) > settings.max_levels and self.supervised:
             why += f", more than max_levels={settings.max_levels}"
