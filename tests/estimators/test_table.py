@@ -78,9 +78,10 @@ class TestRegressor:
         assert steps["all rows"] == "1 configuration in leaves of at most 1,100 rows"
         lines = model.summary_.splitlines()
         assert lines[0] == "1 configuration for 2,200 rows, in 2 leaves of at most 1,100 rows."
-        none = replace(model.record_.tuning.steps[0], gain=-1e-7, seconds=0.0, taken=False)
-        fit = replace(model.record_, tuning=replace(model.record_.tuning, steps=(none,)))
-        assert summary(fit).endswith("gain 0.00% of the loss.")
+        for gain, text in ((-1e-7, "0.00%"), (0.0123, "1.23%"), (-7e6, "below -1,000%")):
+            step = replace(model.record_.tuning.steps[0], gain=gain, seconds=0.0, taken=False)
+            fit = replace(model.record_, tuning=replace(model.record_.tuning, steps=(step,)))
+            assert summary(fit).endswith(f"gain {text} of the loss.")
         few = model.compress(8)
         assert "8 support vectors in place of 2,200 kept rows" in few.summary_
 

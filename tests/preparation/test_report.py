@@ -151,6 +151,12 @@ def test_a_repeated_row_is_no_repeated_id():
     assert weighted.report_ == repeated.report_
 
 
+def test_values_that_nearly_all_differ_are_not_100_per_cent():
+    table = {"useful": np.arange(300) % 7, "col": [f"AB-{max(i, 1)}" for i in range(300)]}
+    with pytest.warns(ColumnWarning, match="'col': 99% of the values are different"):
+        TablePreparation().fit(table)
+
+
 def test_nothing_left_is_an_error_with_the_reasons():
     with pytest.raises(InvalidInputError, match=r"No column of X is usable .*'a': it is 1 in"):
         TablePreparation().fit({"a": [1, 1], "b": [None, None]})

@@ -987,7 +987,7 @@ class Learner:
                 "different"
             )
         if share > NEARLY_ALL:
-            return f"{share:.0%} of the values are different: an id or a name"
+            return f"{int(100 * share)}% of the values are different: an id or a name"
         return ""
 
 

@@ -485,6 +485,11 @@ def number_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
+def _percent(gain: float) -> str:
+    """Return a gain in per cent; of a loss near 0 it says no more than that the loss rose."""
+    return "below -1,000%" if gain < -10.0 else f"{round(gain, 4) + 0.0:.2%}"
+
+
 def summary(fit: TableFit) -> str:
     """Return what was chosen, and why, in words; then which columns are dropped or guessed."""
     state, tuning, prepared = fit.state, fit.tuning, fit.any_prepared
@@ -529,7 +534,7 @@ def summary(fit: TableFit) -> str:
     lines += [f"Time: {', '.join(took)}."] if took else []
     lines += [
         f"- {'tried, not kept' if step.seconds > 0 else 'not worth its cost'}: {step.what}, "
-        f"gain {round(step.gain, 4) + 0.0:.2%} of the loss."
+        f"gain {_percent(step.gain)} of the loss."
         for step in tuning.steps
         if not step.taken and np.isfinite(step.gain)
     ]
