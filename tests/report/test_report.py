@@ -18,7 +18,7 @@ from tests.report.cases import CASES
 from tests.report.pages import Page
 from tests.report.rough import make_rough
 
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMRegressor, scan
+from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import CsvOptions
 from lssvm.io import read_header, save
@@ -415,3 +415,13 @@ def test_copies_do_not_warn_of_columns_of_the_training_rows(tmp_path, recwarn):
     recwarn.clear()
     write_report(model, tmp_path / "report.html", train=rows)
     assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_a_class_with_one_row(tmp_path):
+    """Other models cannot be fitted to the folds without it: they are not compared with."""
+    n, random = 40, np.random.default_rng(0)
+    rows = random.normal(size=(n, 2)), np.where(np.arange(n) == 3, "rare", "usual")
+    options = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+    model = LSSVMClassifier("fast", **options).fit(*rows)
+    facts = write_report(model, tmp_path / "report.html", train=rows)
+    assert list(facts["comparison"]) == ["the most frequent class"]
