@@ -376,7 +376,7 @@ def check_labels(y: Any) -> Any:
 
 def check_classes(y: AnyArray) -> None:
     """Refuse numbers that have fractions, which are no classes."""
-    broken = np.flatnonzero(y != np.floor(y)) if y.dtype.kind == "f" and y.ndim == 1 else ()
+    broken = np.flatnonzero(y != np.floor(y)) if y.dtype.kind == "f" else np.empty(0, np.intp)
     if len(broken):
         raise InvalidInputError(
             f"Unknown label type: continuous. y has fractions, {y[broken[0]]:g} in row "
