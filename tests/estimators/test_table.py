@@ -85,6 +85,19 @@ class TestRegressor:
         few = model.compress(8)
         assert "8 support vectors in place of 2,200 kept rows" in few.summary_
 
+    def test_a_metric_of_several_rounds_has_the_setting_of_the_folds(self):
+        """Without noise C grows in every round, for all rows as in folds.
+
+        Scores and intervals come from the folds: they hold only for a model of the same kind.
+        """
+        X = np.random.default_rng(0).normal(size=(300, 10))
+        model = LSSVMRegressor(**ONE | {"metric": "auto"}).fit(X, X[:, 0] ** 2)
+        (member,) = model.record_.members
+        assert model.configurations_["rounds"][0] > 2
+        assert member.local.leaves[0].squares.mean() < 3.0 * (1.0 - model.best_score_)
+        low, high = model.predict_interval(X, coverage=0.9).T
+        assert np.mean((low <= X[:, 0] ** 2) & (X[:, 0] ** 2 <= high)) > 0.85
+
     def test_intervals_cover(self, regressor):
         """Over data sets: that of one of so few rows varies by some hundredths."""
         inside = []
