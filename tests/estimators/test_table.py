@@ -18,7 +18,7 @@ from lssvm._core.errors import InvalidInputError, Stopped
 from lssvm._core.progress import listening
 from lssvm.estimators.table import LSSVMClassifier, LSSVMRegressor
 from lssvm.fitting import compression
-from lssvm.fitting.table_record import Problem
+from lssvm.fitting.table_record import Problem, summary
 from lssvm.kernels import MetricKernel
 from lssvm.preparation import TablePreparation
 
@@ -67,6 +67,36 @@ class TestRegressor:
         assert len(table["kernel"]) >= 6 and sum(w > 0 for w in table["weight"]) >= 1
         assert "out-of-sample error" in regressor.summary_
         assert regressor.metric_.shape == (3, 3)
+
+    def test_numbers_in_what_it_says(self):
+        """One model is no models, a gain of nothing has no sign, thousands have a comma."""
+        X = np.random.default_rng(0).normal(size=(2200, 2))
+        model = LSSVMRegressor("fast", leaf_size=1100, n_trees=1, **ONE).fit(X, X[:, 0])
+        steps = {step.stage: step.what for step in model.record_.tuning.steps}
+        assert steps["screening"].startswith("1 configuration on ")
+        assert steps["stack"] == "weights of 1 model"
+        assert steps["all rows"] == "1 configuration in leaves of at most 1,100 rows"
+        lines = model.summary_.splitlines()
+        assert lines[0] == "1 configuration for 2,200 rows, in 2 leaves of at most 1,100 rows."
+        for gain, text in ((-1e-7, "0.00%"), (0.0123, "1.23%"), (-7e6, "below -1,000%")):
+            step = replace(model.record_.tuning.steps[0], gain=gain, seconds=0.0, taken=False)
+            fit = replace(model.record_, tuning=replace(model.record_.tuning, steps=(step,)))
+            assert summary(fit).endswith(f"gain {text} of the loss.")
+        few = model.compress(8)
+        assert "8 support vectors in place of 2,200 kept rows" in few.summary_
+
+    def test_a_metric_of_several_rounds_has_the_setting_of_the_folds(self):
+        """Without noise C grows in every round, for all rows as in folds.
+
+        Scores and intervals come from the folds: they hold only for a model of the same kind.
+        """
+        X = np.random.default_rng(0).normal(size=(300, 10))
+        model = LSSVMRegressor(**ONE | {"metric": "auto"}).fit(X, X[:, 0] ** 2)
+        (member,) = model.record_.members
+        assert model.configurations_["rounds"][0] > 2
+        assert member.local.leaves[0].squares.mean() < 3.0 * (1.0 - model.best_score_)
+        low, high = model.predict_interval(X, coverage=0.9).T
+        assert np.mean((low <= X[:, 0] ** 2) & (X[:, 0] ** 2 <= high)) > 0.85
 
     def test_intervals_cover(self, regressor):
         """Over data sets: that of one of so few rows varies by some hundredths."""

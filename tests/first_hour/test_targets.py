@@ -28,6 +28,7 @@ NUMBERS = {
     "no columns": (np.empty((30, 0)), r"\(30, 0\)"),
     "dates": (np.datetime64("2024-01-01") + np.arange(30), "dates or durations"),
     "infinite": ([*Y[:-1], np.inf], "inf"),
+    "the name of a column": ("price", "y is 'price', one value: give one target for each row"),
 }
 CLASSES = {
     "None": ([None, *LABELS[1:]], "missing, the first in row 0"),
@@ -35,7 +36,8 @@ CLASSES = {
     "mixed": ([1, *LABELS[1:]], "no common order"),
     "one class": (["yes"] * 30, "class"),
     "another length": (LABELS[:-1], "numbers of samples"),
-    "fractions": (Y, "continuous"),
+    "fractions": (Y, rf"continuous. y has fractions, {Y[0]:g} in row 0: use a regressor"),
+    "the name of a column": ("kind", "y is 'kind', one value: give one target for each row"),
 }
 
 

@@ -285,6 +285,23 @@ def test_whole_numbers_are_the_same_levels_as_text_and_as_floats(trained, new):
     np.testing.assert_array_equal(preparation.transform({"code": [new]}), want)
 
 
+def test_long_texts_are_cut_in_messages():
+    """A cell may hold a letter of many pages."""
+    seen, new = (np.array([f"{i} {word} " + "so on " * 500 for i in "123"] * 10) for word in "ab")
+    preparation = TablePreparation().fit({"job": seen})
+    with pytest.warns(ColumnWarning, match=r"'1 a so on .*\.\.\.', '2 a so on ") as warned:
+        preparation.transform({"job": new})
+    assert len(str(warned[0].message)) < 500
+    with pytest.warns(ColumnWarning, match=r"'job': it is '1 a so on .*\.\.\.' in every") as warned:
+        TablePreparation().fit({"job": seen[[0] * 9], "age": np.arange(9.0)})
+    assert len(str(warned[0].message)) < 200
+    with pytest.raises(
+        InvalidInputError, match=r"different kinds \('1 a so on .*\.\.\.' in row"
+    ) as bad:
+        TablePreparation().fit({"job": [seen[0], 1.5] * 5})
+    assert len(str(bad.value)) < 400
+
+
 def test_a_column_of_unseen_levels_warns():
     preparation = TablePreparation().fit({"job": ["cook", "smith", "pilot"] * 10})
     with pytest.warns(ColumnWarning, match="Column 'job' has no value seen in training .*'nurse'"):

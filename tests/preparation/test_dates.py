@@ -78,6 +78,16 @@ def test_missing_dates_are_filled_and_marked():
     np.testing.assert_array_equal(Z[3, 2:], 0.0)
 
 
+def test_the_report_writes_the_date_that_missing_ones_get():
+    when = np.array(["2020-03-01", "NaT", "2020-03-05", "2020-03-05T12:00"], "datetime64[m]")
+    assert TablePreparation().fit({"when": when[[0, 1, 2, 2]]}).report_["why"] == (
+        ["4 days; missing ones get the median, 2020-03-05"]
+    )
+    assert TablePreparation().fit({"when": when[[0, 1, 3, 3]]}).report_["why"] == (
+        ["4 days; missing ones get the median, 2020-03-05T12:00"]
+    )
+
+
 def test_cycles_are_whole_circles():
     days = np.array(["2023-01-01", "2023-07-02", "2023-12-31", "2022-12-31"], "datetime64[us]")
     column = RawColumn("when", "date", days)

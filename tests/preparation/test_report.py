@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.data.preparation import PreparedTable
 from lssvm.preparation import TablePreparation
@@ -150,6 +151,12 @@ def test_a_repeated_row_is_no_repeated_id():
     assert weighted.report_ == repeated.report_
 
 
+def test_values_that_nearly_all_differ_are_not_100_per_cent():
+    table = {"useful": np.arange(300) % 7, "col": [f"AB-{max(i, 1)}" for i in range(300)]}
+    with pytest.warns(ColumnWarning, match="'col': 99% of the values are different"):
+        TablePreparation().fit(table)
+
+
 def test_nothing_left_is_an_error_with_the_reasons():
     with pytest.raises(InvalidInputError, match=r"No column of X is usable .*'a': it is 1 in"):
         TablePreparation().fit({"a": [1, 1], "b": [None, None]})
@@ -173,6 +180,44 @@ def test_numbers_and_dates_written_as_text_are_said(values, what):
     assert set(preparation.prepared_.guesses) == {"col"}
     again = PreparedTable.from_record(preparation.prepared_.to_record())
     assert again.guesses == preparation.prepared_.guesses
+
+
+@pytest.mark.parametrize("cls", [LSSVMRegressor, LSSVMClassifier])
+def test_a_warning_of_columns_points_at_the_line_of_the_user(cls):
+    table = {"useful": USEFUL, "one": np.ones(N), "job": ["cook", "nurse"] * (N // 2)}
+    with pytest.warns(ColumnWarning, match="Columns of X are dropped") as warned:
+        model = cls("fast").fit(table, USEFUL > 0)
+    assert {warning.filename for warning in warned} == {__file__}
+    with pytest.warns(ColumnWarning, match="'job' has no value seen in training") as warned:
+        model.predict(table | {"job": ["pilot"] * N})
+    assert {warning.filename for warning in warned} == {__file__}
+    with pytest.warns(UserWarning, match="columns are taken by position") as warned:
+        model.predict(np.column_stack([np.asarray(v, dtype=object) for v in table.values()]))
+    assert {warning.filename for warning in warned} == {__file__}
+
+
+MEASURED = [f"{i}.25" for i in range(1, N)]
+DATED = [f"{i % 30 + 1}.{i % 12 + 1}.24" for i in range(1, N)]
+
+
+@pytest.mark.parametrize(
+    ("values", "what", "remedy"),
+    [
+        ([".", *MEASURED[1:-1], "."], "numbers but for '.' in 2 of 59 rows", "errors='coerce'"),
+        (MEASURED, "numbers written as text ('1.25')", "If they are numbers"),
+        ([*DATED[:-1], "late"], "dates but for 'late' in 1 of 59 rows", "errors='coerce'"),
+        ([f"A{i}" for i in range(1, N)], "an id", ""),
+        ([f"{i:05}" for i in range(1, N)], "an id", ""),
+    ],
+)
+def test_a_dropped_id_that_may_be_numbers_is_named_so(values, what, remedy):
+    """A measurement that is text, as points stand for missing values, looks like an id."""
+    with pytest.warns(ColumnWarning, match="Columns of X are dropped. 'col'") as warned:
+        preparation = TablePreparation().fit({"useful": USEFUL[1:], "col": values}, NOISE[1:])
+    assert preparation.report_["done"][1] == "dropped"
+    why, message = preparation.report_["why"][1], str(warned[0].message)
+    assert what in why and remedy in why and why in message
+    assert ("turn " in why) == bool(remedy)
 
 
 def test_dropped_and_guessed_columns_are_listed_in_one_warning():

@@ -167,6 +167,12 @@ def test_lists_in_cells_are_refused():
         read_table(pd.DataFrame({"col": [[1, 2], [3]]}))
 
 
+def test_a_type_that_cannot_be_used_is_named_as_its_library_names_it():
+    months = pd.DataFrame({"col": pd.period_range("2020-01", periods=3, freq="M")})
+    with pytest.raises(InvalidInputError, match=r"'col' has values of type period\[M\]; usable"):
+        read_table(months)
+
+
 def test_tables_that_are_none_are_errors():
     with pytest.raises(InvalidInputError, match="differ in length"):
         read_table({"a": [1, 2], "b": [1]})

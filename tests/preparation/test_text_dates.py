@@ -54,6 +54,7 @@ def test_dates_in_text_are_those_of_dates(pattern, order):
         ["soon", "2024-01-01"],
         ["2024-01-01T25:00"],
         ["1.2", "3.4"],
+        ["2001 Aug", "2001 a space odyssey"],
         [],
     ],
 )
@@ -111,6 +112,9 @@ FORMS = [
     ("20240818102900", None),
     ("2024-08-18 12:29 CEST", "UTC"),
     ("2024-W33-7 10:29", None),
+    ("2024 W33-7 10:29", None),
+    ("2024 August 18 10:29", None),
+    ("2024-Aug-18 10:29", None),
 ]
 
 
@@ -124,6 +128,7 @@ def test_every_usual_form_is_the_same_moment(text, zone):
 
 def test_months_are_their_first_day():
     texts = ["2024-08", "Aug 2024", "August 2024", "2024/8", "08/2024", "20240801"]
+    texts += ["2024 Aug", "2024, August", "2024-aug"]  # as tables of R have months
     assert set(parse_dates(texts, "ymd").tolist()) == {np.datetime64("2024-08-01", "us").item()}
     assert set(parse_dates(["2024Q3", "2024-Q3", "Q3 2024", "2024-W27-1"], "ymd").tolist()) == {
         np.datetime64("2024-07-01", "us").item()

@@ -18,7 +18,7 @@ from tests.report.cases import CASES
 from tests.report.pages import Page
 from tests.report.rough import make_rough
 
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, scan
+from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor, scan
 from lssvm._core.errors import InvalidInputError
 from lssvm.data import CsvOptions
 from lssvm.io import read_header, save
@@ -403,3 +403,25 @@ def test_copies_of_a_model_with_many_values_of_C_are_said_to_have_one(tmp_path):
     write_report(model, tmp_path / "many.html", train=(X, y))
     page = (tmp_path / "many.html").read_text(encoding="utf-8")
     assert "Every binary problem of the model has its own C" in page
+
+
+def test_copies_do_not_warn_of_columns_of_the_training_rows(tmp_path, recwarn):
+    """A copy of fewer rows has not seen every value that the model has seen."""
+    n, random = 120, np.random.default_rng(0)
+    job = [f"{i % 9}{i}" if i % 8 == 0 else None for i in range(n)]
+    rows = pd.DataFrame({"age": random.normal(size=n), "job": job}), random.normal(size=n)
+    options = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+    model = LSSVMRegressor("fast", keep=["job"], **options).fit(*rows)
+    recwarn.clear()
+    write_report(model, tmp_path / "report.html", train=rows)
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_a_class_with_one_row(tmp_path):
+    """Other models cannot be fitted to the folds without it: they are not compared with."""
+    n, random = 40, np.random.default_rng(0)
+    rows = random.normal(size=(n, 2)), np.where(np.arange(n) == 3, "rare", "usual")
+    options = {"scaling": "standardised", "kernel": "rbf", "metric": None, "n_jobs": 1}
+    model = LSSVMClassifier("fast", **options).fit(*rows)
+    facts = write_report(model, tmp_path / "report.html", train=rows)
+    assert list(facts["comparison"]) == ["the most frequent class"]

@@ -20,6 +20,7 @@ Every message states what was passed, what is needed and what to change.
 from __future__ import annotations
 
 import importlib
+import inspect
 import unicodedata
 from typing import Any
 
@@ -96,6 +97,14 @@ class ScaleWarning(UserWarning):
     """Columns differ in scale so much that a kernel with one width does not see the small ones."""
 
 
+def level_of_caller() -> int:
+    """Return the level of the line that has called this package, for a warning about it."""
+    frame, level, inner = inspect.currentframe(), 0, ("lssvm", "sklearn", "contextlib")
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in inner:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 # Control characters, format characters (direction marks, zero widths), surrogates, code points
 # without a character, and the two separators that break a line.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
@@ -110,6 +119,20 @@ def printable(text: object, limit: int = 200) -> str:
     whole = text if isinstance(text, str) else str(text)
     printed = "".join(map(_visible, whole[:limit]))
     return printed if len(whole) <= limit else printed + "..."
+
+
+def shown(value: object, limit: int = 40) -> str:
+    """Write a value for a message, such as text in quotation marks; long ones are cut.
+
+    Examples
+    --------
+    >>> from lssvm._core.errors import shown
+    >>> shown("blue"), shown(1.5), shown("a cell may hold a whole letter", 10)
+    ("'blue'", '1.5', "'a cell may...'")
+    """
+    if not isinstance(value, str):
+        return printable(repr(value), limit)
+    return repr(value if len(value) <= limit else value[:limit] + "...")
 
 
 def _visible(character: str) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lssvm._core.arrays import AnyArray, BoolArray, FloatArray, is_sparse
 from lssvm._core.blocks import as_bytes, require
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, shown
 from lssvm.data.dates import DateStyle, date_style, parse_dates, times_of_day
 
 KINDS = ("number", "boolean", "category", "date", "duration", "empty")
@@ -241,6 +241,11 @@ def moments_of(days: FloatArray) -> NDArray[np.datetime64]:
     return np.where(known, micros.astype("datetime64[us]"), np.datetime64("NaT", "us"))
 
 
+def date_text(day: float) -> str:
+    """Return days since 1970 as text, with a time of day where there is one."""
+    return str(np.datetime_as_string(moments_of(np.array([day]))[0], unit="auto"))
+
+
 def read_table(
     X: Any, columns: Iterable[str] | None = None, zones: Mapping[str, str | None] | None = None
 ) -> RawTable:
@@ -446,7 +451,8 @@ def _from_series(name: str, series: nw.Series[Any], zone: str | None) -> RawColu
     array = np.asarray(series.to_native())
     if array.dtype.kind in "biufmM":  # such as the sparse columns of pandas
         return _from_array(name, array)
-    raise _unusable(name, str(dtype))
+    known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
+    raise _unusable(name, str(known))
 
 
 def _category_order(values: Any) -> list[Any] | None:
@@ -569,7 +575,7 @@ def _mixture(name: str, values: list[Any], types: set[type]) -> InvalidInputErro
     for row, value in enumerate(values):
         if value is not None:
             examples.setdefault(type(value), (row, value))
-    listed = " and ".join(f"{value!r} in row {row}" for row, value in examples.values())
+    listed = " and ".join(f"{shown(value)} in row {row}" for row, value in examples.values())
     return InvalidInputError(
         f"Column {name!r} mixes values of different kinds ({listed}). If the text stands for a "
         "missing value, make it missing (None or NaN); if the column is a code, make all of it "

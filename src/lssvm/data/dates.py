@@ -32,9 +32,10 @@ _DATES = (
     r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
     r"(?P<month>\d{1,2})[-/.](?P<year>\d{4})",
     rf"{_NAME},?[ -](?P<year>\d{{4}})",
+    rf"(?P<year>\d{{4}})(?:,? {{1,2}}|-){_NAME}(?:[ -]{_DAY})?",
     r"(?P<year>\d{4})[ -]?Q(?P<quarter>[1-4])",
     r"Q(?P<quarter>[1-4])[ /-]?(?P<year>\d{4})",
-    r"(?P<year>\d{4})-?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?",
+    r"(?P<year>\d{4})[ -]?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?",
 )
 _ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "BST": 60, "CET": 60, "CEST": 120}
 _ZONES |= {"EST": -300, "EDT": -240, "CST": -360, "CDT": -300}

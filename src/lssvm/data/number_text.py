@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import FloatArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import InvalidInputError, shown
 from lssvm.data.dates import read_text
 
 _CODES = r"US\$|R\$|USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|INR|BRL|Fr\.|kr\.?|zł|Kč"
@@ -325,30 +325,28 @@ MOSTLY = 0.8
 _NUMBER = re.compile(r"[+-]?[$€£]? ?\d[\d., ']*(?:e[+-]?\d+)? ?[%$€£]?", re.IGNORECASE)
 
 
-def other_than_text(levels: Sequence[str], weight: FloatArray) -> str:
-    """Return what to know of text that is numbers or dates but for some words; else nothing."""
+def other_than_text(levels: Sequence[str], weight: FloatArray) -> tuple[str, str] | None:
+    """Say what text is that is numbers or dates but for some words, and what to do; else None."""
     step = max(1, len(levels) // 1000)
     levels, rows = levels[::step], weight[::step]
     if len(levels) < 3:
-        return ""
-    for what, remedy, like in (
-        ("dates", "dates (pandas.to_datetime)", lambda text: read_text(text) is not None),
-        ("numbers", "numbers (pandas.to_numeric)", lambda text: _NUMBER.fullmatch(text.strip())),
+        return None
+    for what, convert, like in (
+        ("dates", "pandas.to_datetime", lambda text: read_text(text) is not None),
+        ("numbers", "pandas.to_numeric", lambda text: _NUMBER.fullmatch(text.strip())),
     ):
         fits = np.array([bool(like(text)) for text in levels])
         if rows[fits].sum() < MOSTLY * rows.sum() or fits.sum() < 3:
             continue
         if fits.all():
             if what == "numbers" and not any({*".,%$€£"} & {*text} for text in levels):
-                return ""  # codes
-            return (
-                f"{what} written as text ({levels[0]!r}) are used as categories. If they are "
-                f"{what}, turn them into {remedy}"
-            )
-        words = [levels[i] for i in np.flatnonzero(~fits)[:3]]
+                return None  # codes
+            remedy = f"If they are {what}, turn them into {what} ({convert})"
+            return f"{what} written as text ({levels[0]!r})", remedy
+        words = ", ".join(map(shown, [levels[i] for i in np.flatnonzero(~fits)[:3]]))
         return (
-            f"{what} but for {', '.join(map(repr, words))} in {rows[~fits].sum():g} of "
-            f"{rows.sum():g} rows are used as categories. If these mean a missing value, make them "
-            "missing (None; --missing)"
+            f"{what} but for {words} in {rows[~fits].sum():g} of {rows.sum():g} rows",
+            f"If these mean a missing value, turn the column into {what} ({convert}(..., "
+            "errors='coerce'); --missing)",
         )
-    return ""
+    return None

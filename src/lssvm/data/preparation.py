@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
-from lssvm._core.errors import ColumnWarning, InvalidInputError
-from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, read_table
+from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller, shown
+from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, date_text, read_table
 from lssvm.data.dates import ORDERS, DateStyle, parse_dates
 from lssvm.data.encodings import (
     CYCLES,
@@ -349,7 +349,7 @@ class PreparedTable:
         texts = ["Columns of X are dropped. " + _listed(dropped)] if dropped else []
         texts += [f"Column {name!r}: {guess}." for name, guess in self.guesses.items()]
         if texts:
-            warnings.warn(" ".join(texts), ColumnWarning, stacklevel=4)
+            warnings.warn(" ".join(texts), ColumnWarning, stacklevel=level_of_caller())
 
     def warn_of_unseen(self, table: RawTable) -> None:
         """Warn where no value of a column, in five rows or more, was seen in training."""
@@ -359,13 +359,13 @@ class PreparedTable:
                 continue
             places = encoding.positions(column)
             if np.sum(places == -2) >= FEW_UNSEEN and not np.any(places >= 0):
-                known, new = (", ".join(map(repr, c.levels[:5])) for c in (encoding, column))
+                known, new = (", ".join(map(shown, c.levels[:5])) for c in (encoding, column))
                 warnings.warn(
                     f"Column {self.columns[j].name!r} has no value seen in training ({known}), "
                     f"but {new}: it does not help to predict these rows. Write its values as they "
                     "were in training.",
                     ColumnWarning,
-                    stacklevel=4,
+                    stacklevel=level_of_caller(),
                 )
 
     def to_record(self) -> dict[str, Any]:
@@ -935,7 +935,7 @@ class Learner:
             guess = "the numbers are read as dates, year, month, day. If they are codes, put a "
             guess += "letter in front"
         why = f"{span:,.0f} days" + ("" if style is None else f", {style.describe()}")
-        done, why = _with_nans(done, why, encoding.position)
+        done, why = _with_nans(done, why, position, date_text(position.fill))
         return PreparedColumn(column.name, column.kind, encoding, done, why, guess)
 
     def _category(self, column: RawColumn) -> PreparedColumn:
@@ -952,9 +952,11 @@ class Learner:
             sentences = sum(map(len, levels)) >= LONG * len(levels)
             if text is not None and (sentences or not settings.may_drop(column.name)):
                 return _text_column(column, text, settings)
+        other = other_than_text(column.levels, counts.weight[:-1])
         if reason and settings.may_drop(column.name):
-            return self._dropped(column, reason)
-        guess = other_than_text(column.levels, counts.weight[:-1])
+            also = "" if other is None else f". They are {other[0]}. {other[1]}"
+            return self._dropped(column, reason + also)
+        guess = "" if other is None else f"{other[0]} are used as categories. {other[1]}"
         why = f"{len(levels):,} level" + "s" * (len(levels) != 1)
         if len(levels) > settings.max_levels and self.supervised:
             why += f", more than max_levels={settings.max_levels}"
@@ -963,7 +965,7 @@ class Learner:
         encoding = learn_indicators(counts, rare, settings.max_levels, settings.category_scale)
         if encoding is None:
             if len(levels) == 1 and counts.weight[-1] == 0:
-                return self._dropped(column, f"it is {levels[0]!r} in every row")
+                return self._dropped(column, f"it is {shown(levels[0])} in every row")
             return self._dropped(column, f"every level is rare (in fewer than {rare:g} rows)")
         n_pooled = len(levels) + bool(counts.weight[-1]) - encoding.n_kept
         if n_pooled:
@@ -985,12 +987,12 @@ class Learner:
                 "different"
             )
         if share > NEARLY_ALL:
-            return f"{share:.0%} of the values are different: an id or a name"
+            return f"{int(100 * share)}% of the values are different: an id or a name"
         return ""
 
 
-def _with_nans(done: str, why: str, encoding: NumberEncoding) -> tuple[str, str]:
+def _with_nans(done: str, why: str, encoding: NumberEncoding, fill: str = "") -> tuple[str, str]:
     if encoding.indicator > 0:
         done += ", missing ones filled and marked"
-        why += f"; missing ones get the median, {encoding.fill:g}"
+        why += f"; missing ones get the median, {fill or format(encoding.fill, 'g')}"
     return done, why

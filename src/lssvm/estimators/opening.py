@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 import os
 import warnings
@@ -15,7 +14,6 @@ from typing import Any, Protocol, TypeGuard, cast
 import numpy as np
 from sklearn import get_config
 from sklearn.base import is_classifier
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
 from lssvm._core.arrays import (
@@ -32,7 +30,12 @@ from lssvm._core.arrays import (
     take_rows,
 )
 from lssvm._core.blocks import as_bytes, require, slices
-from lssvm._core.errors import InvalidInputError, NumericalWarning, ScaleWarning
+from lssvm._core.errors import (
+    InvalidInputError,
+    NumericalWarning,
+    ScaleWarning,
+    level_of_caller,
+)
 from lssvm._core.progress import Listener
 from lssvm._core.random import RandomState, seed_of
 from lssvm.backends.device import Backend
@@ -55,7 +58,13 @@ from lssvm.preparation.transformer import Scalings
 from lssvm.solvers import PCG
 from lssvm.tasks import Classes, Numbers, Task
 from lssvm.tasks.losses import hits, spread_of
-from lssvm.tasks.targets import check_labels, check_numbers, distinct_labels, target_centre
+from lssvm.tasks.targets import (
+    check_classes,
+    check_labels,
+    check_numbers,
+    distinct_labels,
+    target_centre,
+)
 from lssvm.tuning.fixed_size import better_code
 from lssvm.tuning.searches import check_C
 
@@ -359,14 +368,6 @@ def warn_of_scales(estimator: Estimator, X: Any, names: Any = None) -> None:
     )
 
 
-def level_of_caller() -> int:
-    """Return the level of the line that has called this package, for a warning about it."""
-    frame, level, inner = inspect.currentframe(), 0, ("lssvm", "sklearn", "contextlib")
-    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in inner:
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def check_on_device(estimator: Estimator, X: Array) -> Array:
     """Check rows on a device against those of the fit, without bringing them to the host."""
     name, d = type(estimator).__name__, estimator.n_features_in_
@@ -603,7 +604,7 @@ def _rows_of_arrays(
         warn_of_scales(estimator, X, getattr(estimator, "feature_names_in_", None))
     y = column_or_1d(y, warn=True) if labels else np.asarray(y, dtype=np.float64)
     if labels:
-        check_classification_targets(y)
+        check_classes(y)
     caller_data, weight = (X, y), check_weight(weight, X.shape[0])
     X, y, weight, positions = _positive(X, y, weight)
     if _classifies(estimator):

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
@@ -42,7 +41,7 @@ from lssvm.fitting.record import Fit
 from lssvm.fitting.table_record import TableFit, local_error
 from lssvm.preparation.transformer import takes_tables
 from lssvm.tasks import Classes, Numbers
-from lssvm.tasks.targets import check_labels, check_numbers
+from lssvm.tasks.targets import check_classes, check_labels, check_numbers
 from lssvm.uncertainty import Residuals, check_coverage
 
 
@@ -201,7 +200,7 @@ class LSSVMClassifier(KernelClassifier):
             return fit_model(self, self._targets_of(data, drawn), None)
         X, y, weight = rows_of(data)
         y = _labels(y)
-        check_classification_targets(y)
+        check_classes(y)
         if len(y) != len(weight):
             raise InvalidInputError(
                 f"y has {len(y)} classes but X has {len(weight)} rows: give one for each row. "
@@ -226,7 +225,7 @@ class LSSVMClassifier(KernelClassifier):
         """Return a sample of very many rows, and how the targets of all are encoded."""
         classes, counts, rows = drawn.classes, drawn.counts, drawn.block
         assert classes is not None and counts is not None
-        check_classification_targets(classes)
+        check_classes(classes)
         if len(classes) < 2:
             raise InvalidInputError(
                 f"The data have 1 class, {classes.tolist()}: a classifier needs at least two."

@@ -153,7 +153,7 @@ def compress(
         small = scorer.calibrate(small, problem, Clock())
         assert small.tuning is not None
         note = (
-            f"{member.model.n_basis} support vectors in place of {kept} kept rows ({member}): "
+            f"{member.model.n_basis:,} support vectors in place of {kept:,} kept rows ({member}): "
             f"held-out score {small.tuning.best_score:.4g} against {fit.tuning.best_score:.4g}; "
             f"1,000 rows take {_seconds([member]):.2g} s against {before:.2g} s."
         )

@@ -15,7 +15,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.fitting.record import Scaling
 from lssvm.fitting.stacking import mean_and_spread, most_used, on_common_scale
-from lssvm.fitting.table_record import SCALINGS, Configuration, Problem
+from lssvm.fitting.table_record import SCALINGS, Configuration, Problem, number_of
 from lssvm.fitting.table_work import Candidate, Work, best_first
 from lssvm.kernels.radial import fill_distances
 from lssvm.local import Rows, Setting, fit_leaf
@@ -67,7 +67,7 @@ def screen(work: Work) -> list[Candidate]:
 
     out = [c for c in work.parallel(tuned, list(enumerate(sets))) if c is not None]
     cost = len(sets) * 10.0 * len(chosen) ** 3 / work.unit(problem.n)
-    text = f"{len(out)} configurations on {len(chosen):,} rows"
+    text = f"{number_of(len(out), 'configuration')} on {len(chosen):,} rows"
     work.step("screening", text, np.nan, cost, begin)
     # Tables without numbers are the same in every scaling, and so are the losses.
     different = {(c.configuration.kernel, float(f"{c.loss:.5g}")): c for c in reversed(out)}

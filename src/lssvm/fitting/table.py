@@ -42,7 +42,7 @@ from lssvm.fitting.table_large import (
     operations_of_all_rows,
 )
 from lssvm.fitting.table_prototypes import add_prototypes
-from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, subset
+from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, number_of, subset
 from lssvm.fitting.table_work import (
     FEW,
     N_FOLDS,
@@ -338,6 +338,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
     losses: list[FloatArray] = []  # of every round, by row
     outputs: list[FloatArray] = []
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
+    factors = []  # of every round: how its setting changes with the map
     models: dict[int, LocalModel] = {}  # of the last round, by fold
     numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
     numbers = numbers if n < FEW else numbers[:_FEWER_FOLDS]
@@ -357,7 +358,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
                 metric, setting = state[v] = next_map(
                     work, candidate, models[v], metric, outside, map_kind, _FOLD_GRADIENT_ROWS
                 )
-            # The first fold chooses how settings change with the map, for all folds.
+            # The first fold chooses how settings change with the map, for all folds and all rows.
             tries = 3 if number and v == numbers[0] else 1
             models[v] = fit_draft(
                 work, candidate, metric, setting.times(*factor), outside, len(outside), tries
@@ -367,6 +368,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
                 factor = tuned.C / setting.C, tuned.gamma / setting.gamma
             new = problem.rows(kind.scaling, metric, inside)
             held_out[inside] = models[v].outputs(new.X, engine=engine)
+        factors.append(factor)
         outputs.append(held_out)
         losses.append(
             row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
@@ -393,16 +395,17 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
         nested[inside] = outputs[clearly_best(table[:, folds[scored] != v])][inside]
     every = np.arange(n, dtype=np.intp)
     metric, setting = candidate.metric, candidate.setting
-    for _ in range(best):
+    for factor in factors[:best]:
         if clock.over(0.8):
             return None
+        setting = setting.times(*factor)
         model = fit_draft(work, candidate, metric, setting, every, n, 1)
         metric, setting = next_map(work, candidate, model, metric, every, map_kind, settings.slopes)
     return work.with_loss(
         replace(
             candidate,
             metric=metric,
-            setting=setting.times(*factor),
+            setting=setting.times(*factors[best]),
             rounds=best,
             error=float(losses[best].sum() / problem.weight[scored].sum()),
             outputs=outputs[best],
@@ -501,7 +504,7 @@ def fit_rows(work: Work, candidates: list[Candidate], leaf_size: int) -> list[Fi
             clock.resume()
         n, done = problem.n, max(len(fitted), 1)
         cost = done * settings.n_trees * n * min(leaf_size, n) ** 2 * 2.0 / 3.0 / work.unit(n)
-        text = f"{len(fitted)} configurations in leaves of at most {leaf_size:,} rows"
+        text = f"{number_of(len(fitted), 'configuration')} in leaves of at most {leaf_size:,} rows"
         work.step("all rows", text, np.nan, cost, begin)
     took = (clock.now() - begin) / max(len(jobs), 1)
     return [
@@ -823,7 +826,7 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         for c, model, _ in fitted
         if c.stage != "prototypes"
     )
-    work.step("stack", f"weights of {len(candidates)} models", np.nan, 0.0, begin)
+    work.step("stack", f"weights of {number_of(len(candidates), 'model')}", np.nan, 0.0, begin)
     return Fit(
         Numbers(problem.Y.shape[1], single=False),
         tuple(members),

@@ -15,7 +15,7 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm.fitting.table_prototypes import fit_prototypes
-from lssvm.fitting.table_record import AllRows, TableBlock
+from lssvm.fitting.table_record import AllRows, TableBlock, number_of
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
 from lssvm.local import (
     Leaf,
@@ -105,7 +105,8 @@ def fit_all_rows(
         plan = plan.keep(plan.candidates[:count])
         fitted = fit_leaves_of_all_rows(work, all_rows, plan.candidates, leaf_size)
         cost = len(fitted) * settings.n_trees * operations_of_all_rows(n, leaf_size) / work.unit(n)
-    work.step("all rows", f"{len(fitted)} configurations of {n:,} rows", np.nan, cost, begin)
+    text = f"{number_of(len(fitted), 'configuration')} of {n:,} rows"
+    work.step("all rows", text, np.nan, cost, begin)
     took = (work.clock.now() - begin) / len(fitted)
     return plan, [(replace(c, seconds=c.seconds + took), m, F) for c, m, F in fitted]
 

@@ -480,6 +480,16 @@ def local_error(
     return np.asarray(np.average(errors, axis=0, weights=weights))
 
 
+def number_of(count: int, what: str) -> str:
+    """Return how many of something there are, in words such as "1 model" and "2 models"."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _percent(gain: float) -> str:
+    """Return a gain in per cent; of a loss near 0 it says no more than that the loss rose."""
+    return "below -1,000%" if gain < -10.0 else f"{round(gain, 4) + 0.0:.2%}"
+
+
 def summary(fit: TableFit) -> str:
     """Return what was chosen, and why, in words; then which columns are dropped or guessed."""
     state, tuning, prepared = fit.state, fit.tuning, fit.any_prepared
@@ -492,16 +502,16 @@ def summary(fit: TableFit) -> str:
     several = len(local) > 1
     each = "each " if several else ""
     if state.note:
-        how = f"{state.leaf_size} {state.note}"
+        how = f"{state.leaf_size:,} {state.note}"
     else:
         most = max(len(member.local.leaves) for member in local)
-        how = f"{each}in {most} leaves of at most {state.leaf_size} rows"
+        how = f"{each}in {most} leaves of at most {state.leaf_size:,} rows"
         if most == 1:
             how = f"{each}an exact model of all rows"
         for member in fit.members:
             if not member.in_leaves:
                 how += f", and {member.model.n_basis:,} prototypes of all of them"
-    many = f"{len(local)} configurations" if several else "1 configuration"
+    many = number_of(len(local), "configuration")
     lines = [f"{many} for {state.n_rows:,} rows, {how}."]
     if state.interrupted:
         lines.append("The fit was interrupted: this is what was finished.")
@@ -512,7 +522,7 @@ def summary(fit: TableFit) -> str:
         name = str(trial)
         if trial.rounds:
             what = "warp" if trial.warped else "metric"
-            name += f", {what} of {trial.rounds} round{'s' if trial.rounds > 1 else ''}"
+            name += f", {what} of {number_of(trial.rounds, 'round')}"
         if trial.stage == "prototypes":
             name += ", prototypes"
         share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
@@ -524,7 +534,7 @@ def summary(fit: TableFit) -> str:
     lines += [f"Time: {', '.join(took)}."] if took else []
     lines += [
         f"- {'tried, not kept' if step.seconds > 0 else 'not worth its cost'}: {step.what}, "
-        f"gain {step.gain:.2%} of the loss."
+        f"gain {_percent(step.gain)} of the loss."
         for step in tuning.steps
         if not step.taken and np.isfinite(step.gain)
     ]

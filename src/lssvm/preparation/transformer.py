@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lssvm._core.arrays import FloatArray, check_weight
-from lssvm._core.errors import InvalidInputError, not_known, not_usable
+from lssvm._core.errors import InvalidInputError, level_of_caller, not_known, not_usable
 from lssvm.data.columns import RawTable, column_names, read_table
 from lssvm.data.preparation import (
     Learned,
@@ -424,7 +424,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 f"X {now} feature names, but TablePreparation was fitted {then} feature names: "
                 "columns are taken by position.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=level_of_caller(),
             )
         return prepared
 

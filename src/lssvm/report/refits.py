@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.errors import InvalidInputError
+from lssvm._core.errors import ColumnWarning, InvalidInputError
 from lssvm.codes import Coding
 from lssvm.data.folds import assign_folds
 from lssvm.plots.base import (
@@ -210,6 +210,11 @@ def fit_copy(estimator: Estimator, rows: SampledRows, *, calibrate: bool = True)
         return copy.fit(rows.features(estimator), rows.y, **options)
 
 
+def _of_a_copy() -> warnings.catch_warnings[None]:
+    """Return a context for predictions of a copy: what its fewer rows lack is not for users."""
+    return warnings.catch_warnings(action="ignore", category=ColumnWarning)
+
+
 def out_of_fold(estimator: Estimator, rows: SampledRows) -> tuple[Predictions, SampledRows]:
     """Predict each of some rows by a copy that was fitted without it.
 
@@ -258,10 +263,12 @@ def out_of_fold(estimator: Estimator, rows: SampledRows) -> tuple[Predictions, S
         fold = sample.take(test)
         X = fold.features(estimator)
         weight = None if sample.weight is None else fold.block.weight
-        if classes is not None:
-            predictions.append(measures.predict_classes(copy, X, fold.y, classes, weight))
-        else:
-            predictions.append(measures.predict_numbers(copy, X, fold.y, weight, rows.target))
+        with _of_a_copy():
+            predictions.append(
+                measures.predict_numbers(copy, X, fold.y, weight, rows.target)
+                if classes is None
+                else measures.predict_classes(copy, X, fold.y, classes, weight)
+            )
         tested.append(test)
     if not predictions:
         raise InvalidInputError(
@@ -311,8 +318,9 @@ def held_out_intervals(estimator: Estimator, rows: SampledRows) -> list[measures
     order, cut = np.random.default_rng(0).permutation(len(sample)), len(sample) // 5
     copy = fit_copy(estimator, sample.take(np.sort(order[cut:])))
     held_out = sample.take(np.sort(order[:cut]))
-    X = transformed(copy, held_out.features(estimator))
-    return measures.model_intervals(fitted_model(copy), X, held_out)
+    with _of_a_copy():
+        X = transformed(copy, held_out.features(estimator))
+        return measures.model_intervals(fitted_model(copy), X, held_out)
 
 
 SMALL = 0.1  # part of the loss that a gain has to be below to be none
@@ -429,7 +437,8 @@ def learning_curve(
         if size < SMALLEST or (classifies(estimator) and len(np.unique(subset.y)) < 2):
             continue
         copy = fit_copy(estimator, subset, calibrate=False)
-        losses.append(measures.row_losses(copy, checked.features(estimator), checked.y))
+        with _of_a_copy():
+            losses.append(measures.row_losses(copy, checked.features(estimator), checked.y))
         counts.append(int(size))
     if whole:
         losses.append(measures.row_losses(estimator, checked.inputs(estimator), checked.y))

@@ -8,10 +8,11 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from lssvm._core.arrays import AnyArray, Array, FloatArray, IntArray, get_namespace, pick
 from lssvm._core.blocks import slices
-from lssvm._core.errors import InvalidInputError, not_known
+from lssvm._core.errors import InvalidInputError, not_known, shown
 from lssvm._core.random import RandomState
 from lssvm.codes import Code, decode, make_code
 from lssvm.data.raw import LookedUp
@@ -347,11 +348,15 @@ def check_labels(y: Any) -> Any:
 
     What is no column of labels is returned as it is: other checks refuse it.
     """
+    if y is None:
+        return y
     try:  # a list of Python's objects must not become strings
         labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
     except (TypeError, ValueError):
         return y
-    if labels.ndim == 0 or labels.size != len(labels):
+    if labels.ndim == 0:
+        raise _one_value(y)
+    if labels.size != len(labels):
         return y
     if labels.dtype.kind == "f":  # where nullable columns have gaps, too
         _refuse_missing("labels", np.isnan(labels).ravel().tolist())
@@ -367,6 +372,25 @@ def check_labels(y: Any) -> Any:
         )
     numbers = kinds <= {"bool", "number"}  # nullable columns of pandas, lists of Python's numbers
     return np.array(values).reshape(labels.shape) if numbers else y
+
+
+def check_classes(y: AnyArray) -> None:
+    """Refuse numbers that have fractions, which are no classes."""
+    broken = np.flatnonzero(y != np.floor(y)) if y.dtype.kind == "f" else np.empty(0, np.intp)
+    if len(broken):
+        raise InvalidInputError(
+            f"Unknown label type: continuous. y has fractions, {y[broken[0]]:g} in row "
+            f"{broken[0]}: use a regressor for numbers, or give classes (text, whole numbers or "
+            "booleans; y.astype(str) where every number is a class)."
+        )
+    check_classification_targets(y)
+
+
+def _one_value(y: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"y is {shown(y, 60)}, one value: give one target for each row; if that is the "
+        "name of a column, give the column."
+    )
 
 
 def _refuse_missing(what: str, missing: list[bool]) -> None:
@@ -389,17 +413,19 @@ def check_numbers(y: Any) -> Any:
         return y
     if values.dtype.kind in "mM":
         raise InvalidInputError("y holds dates or durations: turn them into numbers.")
+    if values.ndim == 0:
+        raise _one_value(y)
     if values.dtype.kind not in "OUST":
         return values
-    rows = values.reshape(len(values), -1).tolist() if values.ndim else []
+    rows = values.reshape(len(values), -1).tolist()
     _refuse_missing("targets", [any(map(_is_missing, row)) for row in rows])
     for i, row in enumerate(rows):
         try:
             rows[i] = [float(value) for value in row]
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"y has values that are not numbers, {row[0]!r} in row {i}: give numbers, or use "
-                "a classifier for classes."
+                f"y has values that are not numbers, {shown(row[0])} in row {i}: give numbers, or "
+                "use a classifier for classes."
             ) from error
     return np.array(rows, dtype=np.float64).reshape(values.shape)
 
