@@ -67,14 +67,14 @@ def two_bananas(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_few_rows_have_log_odds_where_the_stack_uses_them(monkeypatch):
-    model = LSSVMClassifier(**ONE).fit(*two_bananas(600, 3))
+    model = LSSVMClassifier(**ONE).fit(*two_bananas(600, 4))
     assert "logistic" in losses_of(model)
-    few = LSSVMClassifier(**ONE).fit(*two_bananas(240, 3))  # folds fit everything again
+    few = LSSVMClassifier(**ONE).fit(*two_bananas(240, 4))  # folds fit everything again
     assert losses_of(few) == {"squared"}
     monkeypatch.setattr(
         table_fit, "settings_of", lambda *a: replace(settings_of(*a), logistic=False)
     )
-    squared = LSSVMClassifier(**ONE).fit(*two_bananas(600, 3))
+    squared = LSSVMClassifier(**ONE).fit(*two_bananas(600, 4))
     X, y = two_bananas(5000, 1)
     before, after = (log_loss(y, one.predict_proba(X)) for one in (squared, model))
     assert after < 0.995 * before
