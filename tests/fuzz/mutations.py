@@ -428,7 +428,7 @@ MUTATIONS = (
     change("_local_scale", "A - B(C)", "B(C) - A", "estimators/test_table_quantiles.py"),
     change("number_of_prototypes", "A / 4", "A", "fitting/test_table_prototypes.py"),
     change("threads_for", "(A - B) / 2.0", "A - B", "fitting/test_table_prototypes.py"),
-    change("width_of_prototypes", "A < B * C.error", "True", "fitting/test_table_prototypes.py"),
+    change("width_of_prototypes", "A or B.worth(C, D)", "True", "fitting/test_table_prototypes.py"),
     change("without", "A != B", "A == B", "fitting/test_table_prototypes.py"),
     change(
         "change_global",

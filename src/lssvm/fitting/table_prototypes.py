@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,14 +95,14 @@ def number_of_prototypes(work: Work) -> int:
     if settings.engine.speed > 1.0:
         return 0  # its leaves are larger, and prototypes are computed on the cores of this machine
     allowed = work.clock.affordable(work.unit(n) * 0.0025 / max(settings.gain, 0.001), 0.5)
-    sizes = np.arange(FEWEST, 4 * FEWEST + 1)
-    affordable = np.count_nonzero(operations_of_prototypes(n, sizes) <= allowed)
-    size = int(min(FEWEST - 1 + affordable, most, n / 4))
+    sizes = range(FEWEST, 4 * FEWEST + 1)
+    more = bisect_right(sizes, allowed, key=lambda size: operations_of_prototypes(n, size))
+    size = int(min(FEWEST - 1 + more, most, n / 4))
     return size if size >= FEWEST else 0
 
 
-def operations_of_prototypes(n: int, size: Any) -> Any:
-    """Return the operations of prototypes of n rows: their moments, and a system for every solve."""
+def operations_of_prototypes(n: int, size: int) -> float:
+    """Return the operations of prototypes of n rows: their moments, and systems that are solved."""
     return n * size**2 + (_TRIES + N_FOLDS + 1) * size**3 / 3.0
 
 
