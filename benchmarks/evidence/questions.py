@@ -357,6 +357,11 @@ REASONS = {
     "adu": "categories of many levels and few numbers: a distance adds indicators up, a tree "
     "asks for one at a time",
     "shu": "thresholds of a few columns",
+    "resume": "rows of one advertisement have similar outcomes, and only several columns together "
+    "identify it: their combination as one more column, chosen by hand, takes 1 - AUC from 0.35 to "
+    "0.24 on parts of the training rows",
+    "solder": "three categories together: their combination as one more column lowers the error by "
+    "7 % on parts of the training rows",
     "spa": "counts that are zero in most rows: whether a word is there at all is a step along one "
     "axis",
     "ttt": "three cells of a board together: rules along axes",

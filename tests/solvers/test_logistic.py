@@ -59,6 +59,30 @@ def test_steps_may_begin_anywhere():
     np.testing.assert_allclose(again.coef, first.coef, atol=1e-9)
 
 
+@pytest.mark.parametrize(("C", "gap", "single"), [(3e4, 1.0, True), (1e4, 0.0, False)])
+def test_leaves_take_single_precision_by_the_curvature_of_their_rows(C, gap, single, monkeypatch):
+    """Rows that are nearly certain hardly count: a C that is large for others is not for them."""
+    random = np.random.default_rng(0)
+    y = np.where(np.arange(400) % 2 > 0, 1.0, -1.0)
+    X = random.normal(size=(400, 2))
+    X[:, 0] = y * (gap + np.abs(X[:, 0])) if gap else X[:, 0] + y
+    asked = []
+
+    def solve(*given, **options):
+        asked.append(options["single"])
+        return solve_logistic(*given, **options)
+
+    monkeypatch.setattr("lssvm.local.leaf.solve_logistic", solve)
+    rows, setting = Rows(X, y[:, None], np.ones(400)), Setting(C, 0.5, "logistic")
+    near = fit_leaf(rows, "sqeuclidean", setting).fit
+    leaf = fit_leaf(rows, "sqeuclidean", setting, near=near)
+    assert bool(asked[-1]) == single
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    double = solve_logistic(K, y[:, None], C, np.ones(400), start=near)
+    off = np.abs(leaf.fit.left_out - double.left_out).mean()
+    assert off < 1e-3 * np.abs(double.left_out).mean()
+
+
 @pytest.mark.parametrize(("C", "factor"), [(20.0, 12.0), (300.0, 12.0), (5e3, 1e4)])
 @pytest.mark.parametrize("single", [False, True])
 def test_steps_that_begin_too_far_away_begin_again(C, factor, single):
