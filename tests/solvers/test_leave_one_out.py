@@ -157,3 +157,12 @@ def test_left_out_rows_of_many_C(grouped):
         group = next((g for g in repeats.members if alone in g), np.array([alone]))
         expected = refit_without(K, Y, 1 / (C * weight), group)
         np.testing.assert_allclose(left_out[group], expected, atol=1e-8)
+
+
+def test_a_condition_that_the_pivots_show_is_refused():
+    A = np.diag([1.0, 1e-3, 1e-3])
+    inverse = np.diagonal(np.linalg.inv(A)).sum()  # 2,001
+    Y, noise = np.ones((3, 1)), np.full(3, 1e-9)
+    solve_exact(A.astype(np.float32), Y, noise, most=1.01 * inverse)
+    with pytest.raises(NotPositiveDefiniteError, match="condition of 2e\\+03"):
+        solve_exact(A.astype(np.float32), Y, noise, most=0.99 * inverse)

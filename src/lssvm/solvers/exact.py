@@ -153,6 +153,7 @@ def solve_exact(
     *,
     quiet: bool = False,
     held_out: bool = True,
+    most: float = np.inf,
 ) -> ExactFit:
     """Solve the dual system by one Cholesky factorisation, with leave-one-out outputs.
 
@@ -170,6 +171,9 @@ def solve_exact(
         No warning about jitter, for callers that score the held-out outputs.
     held_out : bool, default=True
         Whether leave-one-out outputs are computed; without them half of the operations are saved.
+    most : float, optional
+        Of the condition that the pivots show: n times the mean of their inverses, at most n C. An
+        error is raised where it is larger.
 
     Returns
     -------
@@ -211,6 +215,8 @@ def solve_exact(
             NumericalWarning,
             stacklevel=2,
         )
+    if most < np.inf and (shown := float((A.diagonal().astype(np.float64) ** -2.0).sum())) > most:
+        raise NotPositiveDefiniteError(f"The matrix has a condition of {shown:.0e} at least.")
     right = np.asfortranarray(np.column_stack([np.ones(n), Y]), dtype=A.dtype)
     if not held_out:
         for transposed in (False, True):
