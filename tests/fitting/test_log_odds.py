@@ -191,3 +191,20 @@ def test_what_was_tried_and_not_kept_is_shown(rejected, monkeypatch):
     line = f"{start}: {step.what}, gain {step.gain:.2%} of the loss."
     assert line in model.summary_.splitlines()
     assert (step.seconds > 0) == (rejected != "by the trial")
+
+
+def test_half_of_a_single_leaf_may_tell_that_all_rows_are_not_worth_it(monkeypatch):
+    asked = []
+
+    def pays(work, plan, before, after, errors):
+        known = np.flatnonzero(np.isfinite(after[0][2][:, 0]))
+        asked.append((errors, len(known)))
+        return False
+
+    monkeypatch.setattr(log_odds, "_smaller_log_loss", pays)
+    model = LSSVMClassifier(**ONE).fit(*two_normals(1600, 0))
+    assert losses_of(model) == {"squared"}
+    assert len(model.record_.local_members[0].local.leaves) == 1
+    assert asked == [(log_odds._HALF_ERRORS, 1000)]  # not asked again of all rows: none was fitted
+    (step,) = [step for step in model.record_.tuning.steps if step.stage == "log loss"]
+    assert not step.taken and step.gain > 0 and step.seconds == 0.0

@@ -9,6 +9,7 @@ from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.local import LeafEngine, Rows, Setting, fit_leaf, fit_local, grow_tree
+from lssvm.solvers import solve_exact
 
 rng = np.random.default_rng(0)
 START = Setting(20.0, 0.4)
@@ -154,11 +155,24 @@ class TestDrafts:
         assert leaf.fit.coef.dtype == leaf.fit.left_out.dtype == np.float64
 
     @pytest.mark.parametrize(("n", "C"), [(60, 1.0), (300, 1e5)])
-    def test_few_rows_and_large_C_stay_in_double_precision(self, kind, n, C):
+    def test_few_rows_and_ill_conditioned_ones_stay_in_double_precision(self, kind, n, C):
         rows = some(n)
+        if n > 60:  # pairs that are nearly equal
+            rows.X[1::2] = rows.X[::2] + 1e-6
         exact, draft = (fit_leaf(rows, kind, Setting(C, 0.5), draft=d) for d in (False, True))
         np.testing.assert_array_equal(draft.fit.coef, exact.fit.coef)
         assert draft.error == exact.error
+
+    def test_large_C_is_well_conditioned_where_rows_lie_apart(self, kind):
+        rows, start = some(300), Setting(1e5, 0.5)
+        draft, kept = (fit_leaf(rows, kind, start, draft=d) for d in (True, False))
+        K = np.exp(-start.gamma * cdist(rows.X, rows.X, kind))
+        exact = solve_exact(K, rows.Y, 1.0 / (start.C * rows.weight))
+        np.testing.assert_allclose(kept.fit.coef, exact.coef, rtol=1e-8, atol=1e-8)
+        spread = (rows.Y - exact.left_out).std()
+        np.testing.assert_allclose(draft.fit.left_out, exact.left_out, atol=2e-3 * spread)
+        is_single = not np.allclose(draft.fit.left_out, exact.left_out, rtol=1e-9)
+        assert is_single == (kind != "sqeuclidean")
 
     @pytest.mark.parametrize("draft", [False, True])
     def test_without_outputs_of_rows_left_out(self, kind, draft):

@@ -6,7 +6,7 @@ from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.solvers import solve_exact
-from lssvm.solvers.exact import ALONE, ExactPath, Repeats
+from lssvm.solvers.exact import ALONE, ExactPath, Repeats, _solve_blocks
 
 rng = np.random.default_rng(0)
 
@@ -157,3 +157,23 @@ def test_left_out_rows_of_many_C(grouped):
         group = next((g for g in repeats.members if alone in g), np.array([alone]))
         expected = refit_without(K, Y, 1 / (C * weight), group)
         np.testing.assert_allclose(left_out[group], expected, atol=1e-8)
+
+
+def test_a_condition_that_the_pivots_show_is_refused():
+    A = np.diag([1.0, 1e-3, 1e-3])
+    inverse = np.diagonal(np.linalg.inv(A)).sum()  # 2,001
+    Y, noise = np.ones((3, 1)), np.full(3, 1e-9)
+    solve_exact(A.astype(np.float32), Y, noise, most=1.01 * inverse)
+    with pytest.raises(NotPositiveDefiniteError, match="condition of 2e\\+03"):
+        solve_exact(A.astype(np.float32), Y, noise, most=0.99 * inverse)
+
+
+def test_groups_that_are_singular_have_the_solution_of_least_norm():
+    random = np.random.default_rng(0)
+    A = random.normal(size=(3, 2, 2))
+    regular, right = A @ A.transpose(0, 2, 1) + np.eye(2), random.normal(size=(3, 2, 1))
+    expected = np.array([np.linalg.inv(B) @ r for B, r in zip(regular, right, strict=True)])
+    np.testing.assert_allclose(_solve_blocks(regular, right), expected, rtol=1e-12)
+    singular = np.concatenate([regular[:2], [np.ones((2, 2))]])
+    expected[2] = right[2].sum() / 4.0
+    np.testing.assert_allclose(_solve_blocks(singular, right), expected, rtol=1e-12)

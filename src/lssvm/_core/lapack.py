@@ -39,6 +39,12 @@ def _routine(name: str) -> Callable[..., None]:
     return prototype(api.PyCapsule_GetPointer(capsule, signature))
 
 
+@cache
+def _word(value: str) -> Any:
+    """Return a word as C reads it."""
+    return ctypes.create_string_buffer(value.encode())
+
+
 def _call(name: str, *arguments: Any) -> None:
     """Call a routine with words (str), integers, floats and arrays, each passed by its address."""
     kept: list[Any] = []  # alive until the routine has returned
@@ -50,10 +56,10 @@ def _call(name: str, *arguments: Any) -> None:
         if isinstance(value, np.ndarray):
             if value.dtype not in (dtype, np.intc):  # it would be read and written beyond
                 raise TypeError(f"{name} takes {np.dtype(dtype)}, not {value.dtype}.")
-            pointers.append(value.ctypes.data)
+            pointers.append(value.__array_interface__["data"][0])
             continue
         if isinstance(value, str):
-            kept.append(ctypes.create_string_buffer(value.encode()))
+            kept.append(_word(value))
         else:
             kept.append(number(value) if isinstance(value, float) else ctypes.c_int(value))
         pointers.append(ctypes.addressof(kept[-1]))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +108,7 @@ class DateStyle:
         return words + (", in UTC" if self.zoned else "")
 
 
+@lru_cache(maxsize=2**14)  # columns of dates repeat them, and are read more than once
 def read_text(text: str) -> Written | None:
     """Return the parts of a written date; None where it is none."""
     for pattern in _PATTERNS:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lssvm._core.arrays import FloatArray
+from lssvm._core.arrays import FloatArray, IntArray
 from lssvm.fitting.stacking import (
     Stack,
     StackRule,
@@ -18,6 +18,7 @@ from lssvm.fitting.stacking import (
     row_losses,
 )
 from lssvm.fitting.table_work import Fitted, OutOfTime, Plan, Work
+from lssvm.kernels.radial import Distance
 from lssvm.local import LeafTask, LocalModel, Setting
 from lssvm.local.leaf import Leaf
 from lssvm.local.model import middle_setting
@@ -26,22 +27,28 @@ from lssvm.solvers import ExactFit
 _LOG_LOSS_COST = 0.25  # share of the cost that counts: rankings gain more than the log loss shows
 _TRIAL_ROWS = 1000  # of a single leaf that are tried at least
 _LOG_LOSS_TIME = 2.0  # that all leaves take, relative to the trial leaves and their cubed sizes
+_HALF_ERRORS = 0.7  # of half of the rows, as large as one of all rows
 
 
-def log_odds_pay(work: Work, plan: Plan, before: list[Fitted], after: list[Fitted]) -> bool:
+def log_odds_pay(
+    work: Work, plan: Plan, before: list[Fitted], after: list[Fitted], errors: float = 1.0
+) -> bool:
     """Return whether stacks of models with log-odds have a clearly smaller log loss.
 
-    Rows that made no metric are compared, by stacks of other folds: a metric flatters the
-    leave-one-out outputs of the rows that made it, and those of log-odds most. Where they do not
-    pay, their steps are recorded as not kept.
+    The difference is more than its standard error times ``errors``. Rows that made no metric are
+    compared, by stacks of other folds: a metric flatters the leave-one-out outputs of the rows that
+    made it, and those of log-odds most. Where they do not pay, their steps are recorded as not
+    kept.
     """
-    pays = _smaller_log_loss(work, plan, before, after)
+    pays = _smaller_log_loss(work, plan, before, after, errors)
     if not pays:
         work.steps[:] = [replace(s, taken=s.taken and s.stage != "log loss") for s in work.steps]
     return pays
 
 
-def _smaller_log_loss(work: Work, plan: Plan, before: list[Fitted], after: list[Fitted]) -> bool:
+def _smaller_log_loss(
+    work: Work, plan: Plan, before: list[Fitted], after: list[Fitted], errors: float
+) -> bool:
     problem, losses = work.problem, []
     unseen = np.ones(problem.n, dtype=bool)
     if plan.learned is not None and any(c.rounds for c, _, _ in before):
@@ -58,31 +65,84 @@ def _smaller_log_loss(work: Work, plan: Plan, before: list[Fitted], after: list[
     gain = losses[0] - losses[1]
     mean = float(np.average(gain, weights=weight))
     error = np.sqrt(np.square(weight * (gain - mean)).sum()) / weight.sum()
-    return bool(mean > error)
+    return bool(mean > errors * error)
 
 
-def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
-    """Return a model whose leaves minimise the log loss of two classes, or the given model.
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Some leaves of a model fitted by the log loss, which gains enough for its cost.
 
-    Every tenth leaf of both classes (with a single leaf, half of its rows) is tried first, and all
-    leaves follow if the log loss of leave-one-out outputs falls enough for the cost. The new model
-    is returned if that loss of all rows falls. Where there is no time for it, the given one is.
+    Attributes
+    ----------
+    stack : Stack
+        The scale and offset that make outputs of squared errors log-odds.
+    squared, leaves : list of Leaf
+        The leaves before and after.
+    half : int array or None
+        Numbers of the rows, where they are half of those of a single leaf.
+    text : str
+        What the step is called.
+    gain, cost, took, seconds : float
+        Of the trial; of all leaves, in units; seconds of the trial; what all leaves will take.
     """
-    candidate, model, outputs = fitted
+
+    stack: Stack
+    squared: list[Leaf]
+    leaves: list[Leaf]
+    half: IntArray | None
+    text: str
+    gain: float
+    cost: float
+    took: float
+    seconds: float
+
+
+def refit_by_log_loss(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted] | None:
+    """Return the models with leaves that minimise the log loss, or None where these do not pay.
+
+    Halves of single leaves have the same rows in all models. Where a stack of their log-odds is not
+    clearly better than one of their squared errors, all rows are not fitted.
+    """
+    pairs = [(one, try_log_odds(work, one)) for one in fitted]
+    halves = [(one, trial) for one, trial in pairs if trial is not None and trial.half is not None]
+    if halves:
+        before = [of_half(work, one, trial, trial.squared) for one, trial in halves]
+        after = [of_half(work, one, trial, trial.leaves) for one, trial in halves]
+        if not log_odds_pay(work, plan, before, after, _HALF_ERRORS):
+            for _, trial in halves:
+                work.step("log loss", trial.text, trial.gain, trial.cost, None)
+            return None
+    refitted = [one if trial is None else fit_log_odds(work, one, trial) for one, trial in pairs]
+    return refitted if log_odds_pay(work, plan, fitted, refitted) else None
+
+
+def of_half(work: Work, fitted: Fitted, trial: Trial, leaves: list[Leaf]) -> Fitted:
+    """Return a model with the leave-one-out outputs of a trial; NaN for the rows outside of it."""
+    outputs = np.full(work.problem.Y.shape, np.nan)
+    outputs[trial.half] = leaves[0].fit.left_out
+    return fitted[0], fitted[1], outputs
+
+
+def try_log_odds(work: Work, fitted: Fitted) -> Trial | None:
+    """Return a trial of log-odds where all leaves are worth their cost, otherwise None.
+
+    Every tenth leaf of both classes (with a single leaf, half of its rows) is tried.
+    """
+    candidate, model, _ = fitted
     clock, problem = work.clock, work.problem
     if not isinstance(model, LocalModel) or clock.over(0.7):
-        return fitted
+        return None
     operations = work.settings.n_trees * problem.n * model.leaf_size**2 * 4.0 / 3.0
     cost = operations / work.unit(problem.n)
     if clock.affordable(operations, 0.5) < operations:
-        return fitted
+        return None
     begin, n, engine = clock.now(), problem.n, work.settings.engine
     configuration, text = candidate.configuration, f"log-odds of {candidate.configuration}"
     work.report("log loss", text, 0, 1)
     squared = middle_setting(model.leaves)
     # A leaf of one class would not show whether it pays.
     mixed = [leaf for leaf in model.leaves if np.ptp(leaf.rows.Y) > 0.0] or list(model.leaves)
-    trial_leaves = mixed[len(mixed) // 2 % 10 :: 10]
+    trial_leaves, half = mixed[len(mixed) // 2 % 10 :: 10], None
     if len(model.leaves) == 1 and n > _TRIAL_ROWS:
         half = problem.sample(max(n // 2, _TRIAL_ROWS), work.random("log loss"))
         rows = problem.rows(configuration.scaling, candidate.metric, half)
@@ -93,25 +153,33 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
         np.concatenate([leaf.fit.left_out for leaf in trial_leaves]), Y, weight
     )
     start = Setting(4.0 * squared.C, squared.gamma, "logistic")  # 1/4 is the largest curvature
-
-    def tasks(leaves: Sequence[Leaf], setting: Setting, near: list[ExactFit]) -> list[LeafTask]:
-        return [
-            LeafTask(leaf.rows, configuration.distance, setting, fit)
-            for leaf, fit in zip(leaves, near, strict=True)
-        ]
-
     trial_begin = clock.now()
     near = [rescaled(leaf.fit, stack) for leaf in trial_leaves]
-    trial = engine.fit(
-        tasks(trial_leaves, start, near), tries=4, stop=lambda: clock.over(0.8), draft=True
-    )
+    tasks = tasks_of(trial_leaves, model.distance, start, near)
+    trial = engine.fit(tasks, tries=4, stop=lambda: clock.over(0.8), draft=True)
     after = log_odds_scale(np.concatenate([leaf.fit.left_out for leaf in trial]), Y, weight)[1]
     gain = 1.0 - after / before if before > 0 else 0.0
     leaves = [leaf for partition in model.partitions for leaf in partition.leaves]
     share = sum(len(x.rows.X) ** 3 for x in leaves) / sum(len(x.rows.X) ** 3 for x in trial)
     expected = _LOG_LOSS_TIME * share * (clock.now() - trial_begin)
-    if not work.worth(gain, _LOG_LOSS_COST * cost) or expected > clock.left():
+    if not work.worth(gain, _LOG_LOSS_COST * cost):
         work.step("log loss", text, gain, cost, None)
+        return None
+    took = clock.now() - begin
+    return Trial(stack, trial_leaves, trial, half, text, gain, cost, took, expected)
+
+
+def fit_log_odds(work: Work, fitted: Fitted, trial: Trial) -> Fitted:
+    """Return a model whose leaves minimise the log loss of two classes, or the given model.
+
+    The new model is returned if the log loss of leave-one-out outputs of all rows falls. Where
+    there is no time for it, the given one is.
+    """
+    candidate, model, outputs = fitted
+    assert isinstance(model, LocalModel)
+    clock, problem, engine = work.clock, work.problem, work.settings.engine
+    if trial.seconds > clock.left():
+        work.step("log loss", trial.text, trial.gain, trial.cost, None)
         return fitted
 
     def stop() -> bool:
@@ -119,15 +187,18 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
             raise OutOfTime
         return False
 
-    same = len(leaves) == 1 and trial[0].rows is leaves[0].rows
-    near = [trial[0].fit] if same else [rescaled(leaf.fit, stack) for leaf in leaves]
+    begin = clock.now()
+    leaves = [leaf for partition in model.partitions for leaf in partition.leaves]
+    if len(leaves) == 1 and trial.leaves[0].rows is leaves[0].rows:
+        near = [trial.leaves[0].fit]
+    else:
+        near = [rescaled(leaf.fit, trial.stack) for leaf in leaves]
+    tasks = tasks_of(leaves, model.distance, middle_setting(trial.leaves), near)
     try:
-        new_leaves = iter(
-            engine.fit(tasks(leaves, middle_setting(trial), near), stop=stop, on_error=clock.stop)
-        )
+        new_leaves = iter(engine.fit(tasks, stop=stop, on_error=clock.stop))
     except OutOfTime:
         clock.resume()
-        work.step("log loss", text, np.nan, cost, None)
+        work.step("log loss", trial.text, np.nan, trial.cost, None)
         return fitted
     new = replace(
         model,
@@ -136,12 +207,22 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
             for partition in model.partitions
         ),
     )
-    log_odds = new.leave_one_out(n)
+    log_odds = new.leave_one_out(problem.n)
     losses = [log_odds_scale(F, problem.Y, problem.weight)[1] for F in (outputs, log_odds)]
     gain = 1.0 - losses[1] / losses[0] if losses[0] > 0 else 0.0
-    work.step("log loss", text, gain, cost, begin)
-    work.steps[-1] = replace(work.steps[-1], taken=gain > 0)
+    work.step("log loss", trial.text, gain, trial.cost, begin)
+    took = work.steps[-1].seconds + trial.took
+    work.steps[-1] = replace(work.steps[-1], seconds=took, taken=gain > 0)
     return (replace(candidate, stage="log loss"), new, log_odds) if gain > 0 else fitted
+
+
+def tasks_of(
+    leaves: Sequence[Leaf], distance: Distance, setting: Setting, near: list[ExactFit]
+) -> list[LeafTask]:
+    """Return what fits leaves again, each from a model that is near."""
+    return [
+        LeafTask(leaf.rows, distance, setting, fit) for leaf, fit in zip(leaves, near, strict=True)
+    ]
 
 
 def log_odds_scale(outputs: FloatArray, Y: FloatArray, weight: FloatArray) -> tuple[Stack, float]:

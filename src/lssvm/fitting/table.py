@@ -17,7 +17,7 @@ import numpy as np
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
-from lssvm.fitting.log_odds import fit_log_odds, log_odds_pay
+from lssvm.fitting.log_odds import fit_log_odds, refit_by_log_loss, try_log_odds
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
 from lssvm.fitting.screening import (
     NESTED,
@@ -526,7 +526,8 @@ def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     fitted = fit_rows(work, first, leaf_size)
     yield plan, fitted
     if work.may_fit_log_odds and problem.n > NESTED:  # the stack chooses: no metric saw the rows
-        pairs = [(one, fit_log_odds(work, one)) for one in fitted]
+        trials = [(one, try_log_odds(work, one)) for one in fitted]
+        pairs = [(one, fit_log_odds(work, one, trial)) for one, trial in trials if trial]
         fitted = fitted + [new for old, new in pairs if new is not old]
         yield plan, fitted
     if not settings.rounds or problem.n < _METRIC_MIN_ROWS or clock.over(0.3):
@@ -610,8 +611,8 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     fitted = fitted + add_prototypes(work, plan, fitted)
     yield plan, fitted
     if work.may_fit_log_odds:
-        refitted = [fit_log_odds(work, one) for one in fitted]
-        if log_odds_pay(work, plan, fitted, refitted):
+        refitted = refit_by_log_loss(work, plan, fitted)
+        if refitted is not None:
             yield plan, refitted
 
 

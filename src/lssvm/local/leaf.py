@@ -24,7 +24,7 @@ _MIN_GAIN = 1e-3  # share of the error by which a step of the search has to lowe
 _ENTRIES = 2**20  # distances in a block
 _ROWS = 128  # of a block of a triangle
 _SINGLE_MIN_ROWS = 200  # below which single precision saves no time
-_CONDITION = 2e6  # n C up to which single precision gives leave-one-out outputs to three digits
+_CONDITION = 2e6  # up to which single precision gives leave-one-out outputs to three digits
 _LOGISTIC_CONDITION = 1e5  # the same of log-odds, of C times the sum of the curvatures of rows
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
 
@@ -324,7 +324,6 @@ def fit_leaf(
     if start.loss == "logistic":
         K = exponential(double(), start.gamma, np.empty((n, n)) if shared else double())
         return fit_logistic_leaf(rows, start, K, repeats, near, tries=tries, stop=stop, draft=draft)
-    may_be_single = n >= _SINGLE_MIN_ROWS and (draft or held_out)
 
     @cache
     def single() -> FloatArray:
@@ -335,16 +334,34 @@ def fit_leaf(
         return fill_distances(X, distance, out, threads=threads, half=True)
 
     spare: list[FloatArray] = []  # a matrix in single precision that can be overwritten
+    refused: list[Setting] = []  # where single precision was not enough
+
+    def may_be_single(setting: Setting) -> bool:
+        """Return whether single precision is worth an attempt.
+
+        n C bounds the condition. The smallest eigenvalues of a Gaussian kernel are 0, so that it is
+        reached; those of the other kernels are much larger than 1 / C where rows lie apart.
+        """
+        if not (n >= _SINGLE_MIN_ROWS and (draft or held_out)):
+            return False
+        rough = distance != "sqeuclidean"
+        worse = any(s.C <= setting.C and s.gamma >= setting.gamma for s in refused)
+        return setting.C * n < _CONDITION or (rough and not worse)
 
     def solve(setting: Setting, held_out: bool = True) -> tuple[Leaf, FloatArray | None]:
         """Return a model, and the inverse factor where it is in single precision."""
         noise = 1.0 / (setting.C * rows.weight)
-        if may_be_single and setting.C * n < _CONDITION:
+        if may_be_single(setting):
+            most = np.inf if setting.C * n < _CONDITION else _CONDITION
             K = spare.pop() if spare else np.empty_like(single())
             exponential(single(), setting.gamma, K, half=True)
             with suppress(NotPositiveDefiniteError):
-                fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
+                fit = solve_exact(
+                    K, rows.Y, noise, repeats, quiet=True, held_out=held_out, most=most
+                )
                 return leaf_of(setting, fit), K
+            refused.append(setting)
+            spare.append(K)
         K = exponential(double(), setting.gamma, np.empty((n, n)))
         fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
         return leaf_of(setting, fit), None

@@ -54,6 +54,7 @@ BlockOfInverse = Callable[[IntArray], FloatArray]
 
 _JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _SINGULAR = 1e-12  # shares of the largest eigenvalue that count as 0
+_CLEAR = 1e-3  # ratio of the roots of pivots above which a block is far from singular
 _ENTRIES = 2**22  # numbers of a block of groups
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
 
@@ -153,6 +154,7 @@ def solve_exact(
     *,
     quiet: bool = False,
     held_out: bool = True,
+    most: float = np.inf,
 ) -> ExactFit:
     """Solve the dual system by one Cholesky factorisation, with leave-one-out outputs.
 
@@ -170,6 +172,9 @@ def solve_exact(
         No warning about jitter, for callers that score the held-out outputs.
     held_out : bool, default=True
         Whether leave-one-out outputs are computed; without them half of the operations are saved.
+    most : float, optional
+        Of the condition that the pivots show: n times the mean of their inverses, at most n C. An
+        error is raised where it is larger.
 
     Returns
     -------
@@ -211,6 +216,8 @@ def solve_exact(
             NumericalWarning,
             stacklevel=2,
         )
+    if most < np.inf and (shown := float((A.diagonal().astype(np.float64) ** -2.0).sum())) > most:
+        raise NotPositiveDefiniteError(f"The matrix has a condition of {shown:.0e} at least.")
     right = np.asfortranarray(np.column_stack([np.ones(n), Y]), dtype=A.dtype)
     if not held_out:
         for transposed in (False, True):
@@ -346,14 +353,23 @@ def _left_out(
     for groups in repeats.stacked(_ENTRIES // max(len(Y), 1)):
         side = nu[groups]
         inside = block(groups) - side[:, :, None] * side[:, None, :] / total
-        inverse = np.linalg.pinv(inside, rcond=_SINGULAR, hermitian=True)
-        out[groups] = Y[groups] - inverse @ coef[groups]
+        out[groups] = Y[groups] - _solve_blocks(inside, coef[groups])
         if groups.shape[1] == len(Y):
             out[groups] = 0.0
     return np.asarray(out)
 
 
+def _solve_blocks(blocks: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve symmetric systems (g, s, s) for (g, s, k), by pseudo-inverses if any is singular."""
+    with suppress(np.linalg.LinAlgError):
+        pivots = np.diagonal(np.linalg.cholesky(blocks), axis1=1, axis2=2)
+        if (pivots.min(axis=1) > _CLEAR * pivots.max(axis=1)).all():
+            return np.asarray(np.linalg.solve(blocks, right))
+    return np.asarray(np.linalg.pinv(blocks, rcond=_SINGULAR, hermitian=True) @ right)
+
+
 _PANEL = 256
+_CORNER = np.tri(_PANEL, dtype=bool)
 
 
 def _squared_columns(L: FloatArray) -> FloatArray:
@@ -361,7 +377,8 @@ def _squared_columns(L: FloatArray) -> FloatArray:
     out = np.empty(len(L))
     for start in range(0, len(L), _PANEL):
         stop = min(start + _PANEL, len(L))
-        below, corner = L[stop:, start:stop], np.tril(L[start:stop, start:stop])
+        below, size = L[stop:, start:stop], stop - start
+        corner = np.where(_CORNER[:size, :size], L[start:stop, start:stop], L.dtype.type(0))
         out[start:stop] = np.einsum("ij,ij->j", below, below)
         out[start:stop] += np.einsum("ij,ij->j", corner, corner)
     return out
