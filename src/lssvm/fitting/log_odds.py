@@ -111,6 +111,7 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
     share = sum(len(x.rows.X) ** 3 for x in leaves) / sum(len(x.rows.X) ** 3 for x in trial)
     expected = _LOG_LOSS_TIME * share * (clock.now() - trial_begin)
     if not work.worth(gain, _LOG_LOSS_COST * cost) or expected > clock.left():
+        work.tried("log loss", text, begin)
         work.step("log loss", text, gain, cost, None)
         return fitted
 
@@ -127,6 +128,7 @@ def fit_log_odds(work: Work, fitted: Fitted) -> Fitted:
         )
     except OutOfTime:
         clock.resume()
+        work.tried("log loss", text, begin)
         work.step("log loss", text, np.nan, cost, None)
         return fitted
     new = replace(

@@ -21,7 +21,7 @@ from lssvm.data.folds import (
     observation_weight,
 )
 from lssvm.data.preparation import Learned
-from lssvm.fitting.record import Features, Fit, Member, Scaling, State
+from lssvm.fitting.record import Features, Fit, Member, Scaling, State, Step
 from lssvm.kernels import Kernel, Metric
 from lssvm.kernels.base import Expansion
 from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product
@@ -527,18 +527,34 @@ def summary(fit: TableFit) -> str:
             name += ", prototypes"
         share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
-    seconds: dict[str, float] = {}
-    for step in tuning.steps:
-        seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+    seconds = seconds_of_stages(tuning.steps)
     took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
     lines += [f"Time: {', '.join(took)}."] if took else []
-    lines += [
-        f"- {'tried, not kept' if step.seconds > 0 else 'not worth its cost'}: {step.what}, "
-        f"gain {_percent(step.gain)} of the loss."
-        for step in tuning.steps
-        if not step.taken and np.isfinite(step.gain)
-    ]
+    used = {str(trial) for trial in tuning.trials if trial.weight > 0}
+    for step in tuning.steps:
+        if step.stage != "metric" or step.what.split(",")[0] in used:
+            for why, gain in why_not(step):
+                known = f", gain {gain} of the loss" if gain else ""
+                lines.append(f"- {why}: {step.what}{known}.")
     return "\n".join([*lines, *columns])
+
+
+def seconds_of_stages(steps: Sequence[Step]) -> dict[str, float]:
+    """Return the time of every stage of a fit, in seconds."""
+    seconds: dict[str, float] = {}
+    for step in steps:
+        seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+    return seconds
+
+
+def why_not(step: Step) -> list[tuple[str, str]]:
+    """Return why a step is not part of the model, and its gain ("": not known); [] if it is."""
+    if step.taken:
+        return []
+    if not np.isfinite(step.gain):
+        return [] if step.seconds > 0 else [("not tried for its time", "")]
+    why = "tried, not kept" if step.seconds > 0 else "not worth its cost"
+    return [(why, _percent(step.gain))]
 
 
 _LEAVES = 100  # whose gradients the importances are made of
