@@ -706,6 +706,35 @@ def test_importances_of_many_features_look_at_fewer_rows(monkeypatch):
     assert few.argmax() == 0 and few.sum() == pytest.approx(1.0)
 
 
+def test_importances_of_a_warp_are_slopes_along_the_columns():
+    own = np.random.default_rng(1)
+    rows = own.uniform(-1, 1, (1600, 3))
+    target = 3 * np.tanh(6 * rows[:, 0]) + 1.4 * rows[:, 1] ** 3 + 0.05 * own.normal(size=1600)
+    asked = {"kernel": "laplacian", "scaling": "standardised"}
+    model = LSSVMRegressor("fast", n_jobs=1, **asked).fit(rows, target)
+    assert model.configurations_["warped"][0]
+    squares = np.empty(3)
+    for j, step in enumerate(0.05 * rows.std(axis=0)):
+        moved = step * np.eye(3)[j]
+        change = model.predict(rows + moved) - model.predict(rows - moved)
+        squares[j] = np.mean(change**2)
+    expected = squares / squares.sum()
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.06)
+    assert model.feature_importances_[2] < 0.01 < expected[1]
+
+
+@pytest.mark.parametrize("metric", [None, "auto"])
+def test_importances_of_the_laplacian_see_ties(metric):
+    own = np.random.default_rng(1)
+    two, four = own.integers(0, 2, 500), own.integers(0, 4, 500)
+    rows = np.column_stack([two, four, own.normal(size=(500, 2))])
+    target = rows @ [2.0, 1 / np.sqrt(1.25), 1.0, 0.0] + 0.1 * own.normal(size=500)
+    asked = {"kernel": "laplacian", "scaling": "standardised", "metric": metric}
+    model = LSSVMRegressor("fast", n_jobs=1, **asked).fit(rows, target)
+    expected = np.array([1.0, 1.0, 1.0, 0.0]) / 3.0
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.1)
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_probabilities_are_made_of_some_rows_when_time_is_short(late, monkeypatch):
     from lssvm.fitting import table_scoring

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,9 +21,9 @@ from lssvm.data.folds import (
 )
 from lssvm.data.preparation import Learned
 from lssvm.fitting.record import Features, Fit, Member, Scaling, State, Step
-from lssvm.kernels import Kernel, Metric
+from lssvm.kernels import Kernel, Laplacian, Metric
 from lssvm.kernels.base import Expansion
-from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product
+from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product, squared_slopes
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel, Rows
@@ -583,8 +582,17 @@ def _mean_squared_slopes(member: Member, threads: int) -> FloatArray:
 
     def slopes(part: Any) -> FloatArray:
         one = part if isinstance(model, Expansion) else model.expansion(part)
-        Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
+        Z, metric = tie_scores(one.basis), member.metric
         fewer = max(1, min(most, _PRODUCTS // max(Z.size * len(parts), 1)))
-        return len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef)
+        rows = np.arange(0, len(Z), max(1, len(Z) // fewer), dtype=np.intp)
+        # The Laplacian has no derivative where rows are tied; the other kernels do.
+        own = rows if isinstance(one.kernel, Laplacian) else None
+        at = one.kernel, Z[rows], Z, one.coef
+        if metric.warp is None:
+            M = mean_outer_product(*at, metric=metric, shape="diagonal", rows_in_Z=own)
+        else:  # with respect to the features, not to what the warp makes of them
+            weight = np.ones(len(rows))
+            M = squared_slopes(*at, metric=metric, weight=weight, rows_in_Z=own).means
+        return len(Z) * M
 
     return np.asarray(np.sum(run_blocks(slopes, parts, threads), axis=0))
