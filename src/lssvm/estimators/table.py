@@ -125,7 +125,8 @@ class LSSVMClassifier(KernelClassifier):
         Two classes only: the probability of ``classes_[1]`` at which `predict` changes. About 1/2,
         unless ``scoring`` depends on decisions: held-out predictions then choose it.
     metric_ : array of shape (d, d)
-        Of the configuration with the largest weight, for the prepared features.
+        Of the configuration with the largest weight, for the prepared features, or what its warp
+        makes of them.
     feature_importances_ : array of shape (n_columns,)
         Mean squared slope of the model along the columns, summing to 1.
     record_ : Fit
@@ -485,7 +486,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         have not seen their targets. An estimate of the score on new rows, without the bias that R2
         has for few rows.
     metric_ : array of shape (d, d)
-        Of the configuration with the largest weight, for the prepared features.
+        Of the configuration with the largest weight, for the prepared features, or what its warp
+        makes of them.
     feature_importances_ : array of shape (n_columns,)
         Mean squared slope of the model along the columns, summing to 1.
     record_ : Fit
