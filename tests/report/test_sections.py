@@ -8,15 +8,25 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
 from tests.report import cases
 from tests.report.pages import Page
 from tests.report.rough import make_rough
 
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor
+from lssvm import (
+    LSSVC,
+    LSSVR,
+    NARX,
+    FixedSizeLSSVC,
+    LSSVMClassifier,
+    LSSVMRegressor,
+)
 from lssvm._core.errors import InvalidInputError
 from lssvm.fitting.record import Step
-from lssvm.plots.plane import Grid, partial_dependence, responses
+from lssvm.plots.plane import Grid, partial_dependence, project, responses
 from lssvm.plots.rows import SampledRows
+from lssvm.preparation import TablePreparation
 from lssvm.report import write_report
 from lssvm.report.columns import explanation
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
@@ -199,6 +209,32 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
     assert facts["configurations"]["kernel"] == ["laplacian"]
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "laplacian on standardised" in page.text
+
+
+def test_a_setting_that_makes_frames_of_features_changes_no_report(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    frame, t = cases.mixed(90)
+    X = frame[["age", "job"]]
+    asked = {"scaling": "standardised", "kernel": "rbf", "metric": None}
+    model = LSSVMRegressor("fast", **asked).fit(X, t)
+    points = np.random.default_rng(0).normal(size=(2, 9, 3))
+    found = []
+    for setting in ("default", "pandas"):
+        with config_context(transform_output=setting):
+            facts = write_report(model, tmp_path / "r.html", train=(X, t), test=(X, t))
+            places = project(*points, ("a", "b", "c"))
+        found.append((facts["comparison"], facts["metrics"], np.array(places[:2]).tolist()))
+    assert found[0] == found[1]
+
+
+def test_a_pipeline_that_prepares_dates_and_booleans_has_a_report(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    frame, t = cases.mixed(90)
+    model = make_pipeline(TablePreparation(), LSSVR(1.0, gamma=0.1)).fit(frame, t)
+    rows = SampledRows.read(model, (frame, t))
+    np.testing.assert_allclose(model.predict(rows.inputs(model)), model.predict(frame))
+    facts = write_report(model, tmp_path / "r.html", train=(frame, t), test=(frame, t))
+    assert set(facts["importance"]) == set(frame.columns)
 
 
 def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch):

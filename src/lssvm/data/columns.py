@@ -73,6 +73,7 @@ class RawColumn:
     levels: tuple[str, ...] = ()
     zone: str | None = None
     ordered: bool = False
+    _dates: dict[tuple[str, bool], RawColumn | None] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -120,7 +121,15 @@ class RawColumn:
         return RawColumn(self.name, "duration", np.append(parts, np.nan)[self.values])
 
     def as_dates(self, order: str, zoned: bool = False) -> RawColumn | None:
-        """Return texts, or numbers such as 20240131, as dates; None where one is none."""
+        """Return texts, or numbers such as 20240131, as dates; None where one is none.
+
+        They are read once.
+        """
+        if (order, zoned) not in self._dates:
+            self._dates[order, zoned] = self._read_dates(order, zoned)
+        return self._dates[order, zoned]
+
+    def _read_dates(self, order: str, zoned: bool) -> RawColumn | None:
         texts = self if self.kind == "category" else self.as_category()
         dates = parse_dates(texts.levels, order, zoned)
         if dates is None or not len(dates):

@@ -579,11 +579,14 @@ class Learned:
         Columns that are encoded by the target.
     positions : int array of shape (m,)
         Of the training rows among all rows, ascending.
+    fold : int array of shape (m,) or None
+        Folds of columns that are encoded by the target, where there are any.
     """
 
     prepared: PreparedTable
     encoded: dict[int, FloatArray]
     positions: IntArray
+    fold: IntArray | None = None
 
     @classmethod
     def of(cls, prepared: PreparedTable, features: FloatArray, positions: IntArray) -> Learned:
@@ -611,7 +614,12 @@ class Learned:
 
 
 def learn(
-    table: RawTable, y: Any, weight: FloatArray | None, groups: Any, settings: PreparationSettings
+    table: RawTable,
+    y: Any,
+    weight: FloatArray | None,
+    groups: Any,
+    settings: PreparationSettings,
+    known: Learned | None = None,
 ) -> Learned:
     """Learn how to prepare tables like this one.
 
@@ -625,6 +633,9 @@ def learn(
     groups : array of shape (n,) or None
         Rows of a group are never encoded by each other's targets.
     settings : PreparationSettings
+    known : Learned, optional
+        What was learned of the same rows with the same settings, except for the scaling of numbers:
+        folds, texts and levels that are encoded by the target are taken from it.
     """
     n = table.n_rows
     settings.check_names(table.names)
@@ -643,15 +654,22 @@ def learn(
     may = y is not None and settings.encode_values and inside.n_rows >= FEWEST_ROWS
     numbers = [j for j, c in enumerate(columns) if may and isinstance(c.encoding, NumberEncoding)]
     encoded: dict[int, FloatArray] = {}
+    fold = None if known is None else known.fold
     if many or numbers:
         targets = read_targets(y, n, settings.target, w > 0)
-        certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
-        kept = [table.columns[j] for j in certain or many]
-        fold = _folds(kept, w, y, targets, groups, settings)
+        if fold is None:
+            certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
+            kept = [table.columns[j] for j in certain or many]
+            fold = _folds(kept, w, y, targets, groups, settings)
         if not targets.suffixes:
             why = "it has many levels, and y has one class only to encode them by"
             for j in many:
                 columns[j] = PreparedColumn(columns[j].name, "category", None, DROPPED, why)
+            many = []
+        if known is not None:
+            for j in many:
+                columns[j] = known.prepared.columns[j]
+                encoded |= {j: known.encoded[j]} if j in known.encoded else {}
             many = []
         for j in many:
             encode = _encode_text if columns[j].kind == "text" else _encode_by_target
@@ -669,7 +687,7 @@ def learn(
             f"No column of X is usable (n_samples={n}): {reasons}. Give columns that vary, or "
             "keep them all with drop=False, some with keep=."
         )
-    return Learned(PreparedTable(tuple(columns), table.named), encoded, np.arange(n))
+    return Learned(PreparedTable(tuple(columns), table.named), encoded, np.arange(n), fold)
 
 
 _FEW_PAIRS = 50  # different rows, below which copies count

@@ -17,6 +17,7 @@ from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_kn
 from lssvm._core.random import as_generator
 from lssvm.backends.device import Backend
 from lssvm.backends.host import find_backend, host_of
+from lssvm.data.columns import RawTable
 from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import Learned, PreparedTable
@@ -212,6 +213,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
     callback = callback_of(model).on_event
     prepared: dict[Scaling, PreparedTable] = {}
     tables: dict[Scaling, FloatArray] = {}
+    known: tuple[RawTable, Learned] | None = None  # what the columns share is learned once
     scalings = sorted({c.scaling for c in settings.configurations}, key=SCALINGS.index)
     for number, scaling in enumerate(scalings):
         # Another scaling takes as long as those before it did on average.
@@ -228,9 +230,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         with warnings.catch_warnings():
             if prepared:  # the columns are the same
                 warnings.simplefilter("ignore", ColumnWarning)
-            table = preparation.fit_transform(
-                rows.X, rows.y, sample_weight=rows.weight, groups=groups
-            )
+            table, known = preparation.fit_features(rows.X, rows.y, rows.weight, groups, known)
         prepared[scaling], tables[scaling] = preparation.prepared_, table
         d = table.shape[1]
         check_length(settings.metric, d, f"the {scaling} columns of X are {d} prepared features")
@@ -289,11 +289,11 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
 
 
 def preparations_of(model: Model, fit: Fit[Any]) -> dict[Scaling, TablePreparation]:
-    """Return the preparations of a record as transformers."""
+    """Return the preparations of a record as transformers, which always return arrays."""
     return {
         scaling: TablePreparation.of(
             prepared, texts=fit.state.named, **_preparation(model, scaling, fit.task, fit.seed)
-        )
+        ).set_output(transform="default")
         for scaling, prepared in fit.prepared.items()
     }
 
