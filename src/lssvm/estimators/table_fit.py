@@ -186,12 +186,17 @@ def _preparation(model: Model, scaling: Scaling, task: Task, seed: int) -> dict[
     return columns | {"numbers": scaling, "target": target, "random_state": seed % 2**31}
 
 
-def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
-    """Prepare the rows of positive weight, fit, score and publish the record."""
+def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = None) -> Model:
+    """Prepare the rows of positive weight, fit, score and publish the record.
+
+    The time of a step ``before`` counts for ``time_limit``.
+    """
     limit, large = model.time_limit, rows.large
     if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
         raise not_usable("time_limit", limit, "give a number of seconds > 0, or None.")
+    earlier = () if before is None else (before,)
     clock = Clock(None if limit is None else float(limit))
+    clock.started -= sum(step.seconds for step in earlier)
     read_scorer(model.scoring)
     settings = settings_of(model, None if large is None else large.data)
     if large is not None and settings.n_prototypes:
@@ -257,7 +262,8 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         learned = {s: Learned.of(prepared[s], X, drawn) for s, X in problem.inputs.items()}
         large = replace(large, sample=drawn, learned=learned, scale=weight_scale)
 
-    threads, prepared_in = n_threads(model.n_jobs), clock.spent()
+    threads = n_threads(model.n_jobs)
+    prepared_in = clock.spent() - sum(step.seconds for step in earlier)
 
     def finish(fit: TableFit) -> None:
         begin = clock.now()
@@ -274,9 +280,8 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         first = Step("preparation", ", ".join(prepared), np.nan, 0.0, prepared_in, True)
         took = clock.now() - begin
         last = Step("calibration", "held-out outputs, importances", np.nan, 0.0, took, True)
-        model._publish(
-            replace(fit, tuning=replace(fit.tuning, steps=(first, *fit.tuning.steps, last)))
-        )
+        steps = (*earlier, first, *fit.tuning.steps, last)
+        model._publish(replace(fit, tuning=replace(fit.tuning, steps=steps)))
 
     try:
         # Configurations and leaves share the threads; BLAS keeps to one.

@@ -229,8 +229,8 @@ class Step:
     Attributes
     ----------
     stage : str
-        "preparation", "screening", "metric", "leaf size", "configurations", "all rows",
-        "prototypes", "log loss", "stack" or "calibration".
+        "target scale", "preparation", "screening", "metric", "leaf size", "configurations",
+        "all rows", "prototypes", "log loss", "stack" or "calibration".
     what : str
         What was done, or what would come next.
     gain : float
