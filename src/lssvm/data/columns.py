@@ -618,3 +618,16 @@ def category_column(name: str, values: list[Any]) -> RawColumn:
     table = dict.fromkeys(distinct, -1) | {value: code[level] for value, level in text.items()}
     codes = np.fromiter(map(table.__getitem__, values), dtype=np.intp, count=len(values))
     return RawColumn(name, "category", codes, tuple(levels))
+
+
+def check_finite(column: RawColumn, place: Callable[[int], str]) -> None:
+    """Raise where a number is infinite."""
+    if column.kind in ("number", "duration"):
+        infinite = np.isinf(column.values)
+        if infinite.any():
+            row = int(np.flatnonzero(infinite)[0])
+            raise InvalidInputError(
+                f"Column {column.name!r} has an infinite value ({column.values[row]}) in "
+                f"{place(row)}: replace it by a number or by a missing value (NaN), or leave the "
+                "row out."
+            )

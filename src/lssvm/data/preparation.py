@@ -18,8 +18,16 @@ import numpy as np
 
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller, shown
-from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, date_text, read_table
-from lssvm.data.dates import ORDERS, DateStyle, parse_dates
+from lssvm.data.columns import (
+    PLURALS,
+    RawColumn,
+    RawTable,
+    check_finite,
+    column_names,
+    date_text,
+    read_table,
+)
+from lssvm.data.dates import ORDERS, DateStyle
 from lssvm.data.encodings import (
     CYCLES,
     FEWEST_ROWS,
@@ -43,6 +51,7 @@ from lssvm.data.encodings import (
     out_of_fold,
     phase,
     predicts,
+    read_dates,
     read_targets,
 )
 from lssvm.data.folds import (
@@ -434,7 +443,7 @@ def _as_trained(
     kind = "category" if trained.kind == "text" else trained.kind
     encoding = trained.encoding
     if isinstance(encoding, DateEncoding):
-        column = _read_dates(column, encoding)
+        column = read_dates(column, encoding)
     if kind == "duration":
         column = column.as_time_of_day() or column
     if column.kind in (kind, "empty"):
@@ -473,41 +482,6 @@ def _as_trained(
         f"Column {trained.name!r} has {PLURALS[column.kind]}{example}, but had {PLURALS[kind]} in "
         f"training: {remedy}."
     )
-
-
-def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
-    if column.kind not in ("category", "number") or (
-        column.kind == "number" and not encoding.order
-    ):
-        return column
-    order, zoned = encoding.order, encoding.zone is not None
-    if not order:  # dates in training, text now
-        style = column.date_style()
-        usable = style is not None and not style.ambiguous and style.zoned == zoned
-        return column.as_dates(style.order, zoned) or column if style and usable else column
-    dates = column.as_dates(order, zoned)
-    if dates is None:
-        texts = column.levels if column.kind == "category" else column.as_category().levels
-        wrong = next(t for t in texts if parse_dates([t], order, zoned) is None)
-        raise InvalidInputError(
-            f"Column {column.name!r} has the text {wrong!r}, but had dates written as "
-            f"{ORDERS[order]}{' with a time zone' * zoned} in training: write it in the same way, "
-            "or make it missing (None)."
-        )
-    return dates
-
-
-def check_finite(column: RawColumn, place: Callable[[int], str]) -> None:
-    """Raise where a number is infinite."""
-    if column.kind in ("number", "duration"):
-        infinite = np.isinf(column.values)
-        if infinite.any():
-            row = int(np.flatnonzero(infinite)[0])
-            raise InvalidInputError(
-                f"Column {column.name!r} has an infinite value ({column.values[row]}) in "
-                f"{place(row)}: replace it by a number or by a missing value (NaN), or leave the "
-                "row out."
-            )
 
 
 # -- learning ----------------------------------------------------------------------------------
