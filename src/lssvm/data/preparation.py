@@ -652,9 +652,9 @@ def learn(
         for j in numbers:
             plan, x = columns[j], table.columns[j].values
             assert isinstance(plan.encoding, NumberEncoding)
-            known = learn_value_encoding(plan.encoding, x, w, targets, settings.smoothing, fold)
-            if known is not None:
-                columns[j], encoded[j] = plan.with_values(known[0]), known[1]
+            found = learn_value_encoding(plan.encoding, x, w, targets, settings.smoothing, fold)
+            if found is not None:
+                columns[j], encoded[j] = plan.with_values(found[0]), found[1]
     if all(column.encoding is None for column in columns):
         reasons = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:10])
         raise InvalidInputError(
