@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
+from tests.preparation.texts import reviews
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from lssvm import LSSVC, LSSVR, load, save
@@ -676,9 +678,9 @@ def test_a_scaling_that_would_take_too_long_is_left_out(seconds, scalings, monke
     spent = [0.0]
 
     class Slow(table_fit.TablePreparation):
-        def fit_transform(self, *data, **options):
+        def fit_features(self, *data, **options):
             spent[0] += seconds
-            return super().fit_transform(*data, **options)
+            return super().fit_features(*data, **options)
 
     monkeypatch.setattr(table_fit, "TablePreparation", Slow)
     monkeypatch.setattr(table_fit, "Clock", lambda limit: Clock(limit, lambda: spent[0]))
@@ -704,6 +706,91 @@ def test_importances_of_many_features_look_at_fewer_rows(monkeypatch):
     few = table_record.column_importances(fit)
     assert many == 60 and max(looked) == 20
     assert few.argmax() == 0 and few.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", [LSSVMClassifier, LSSVMRegressor])
+def test_a_setting_that_makes_frames_of_features_changes_nothing(kind):
+    pytest.importorskip("pandas")
+    target = y[:60] if kind is LSSVMRegressor else y[:60] > 0
+    plain = kind("fast", **ONE).fit(X[:60], target)
+    with config_context(transform_output="pandas"):
+        model = kind("fast", **ONE).fit(X[:60], target)
+        np.testing.assert_array_equal(model.predict(X[:80]), plain.predict(X[:80]))
+        for one in (plain, model):
+            one.partial_fit(X[60:70], y[60:70] if kind is LSSVMRegressor else y[60:70] > 0)
+        np.testing.assert_array_equal(model.predict(X[:80]), plain.predict(X[:80]))
+
+
+@pytest.mark.filterwarnings("ignore::lssvm._core.errors.ColumnWarning")
+def test_a_frame_is_read_and_learned_once_for_all_scalings(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    from lssvm.data import preparation
+    from lssvm.preparation import transformer
+
+    texts, liking = reviews(240)
+    own = np.random.default_rng(2)
+    days = pd.date_range("2020-01-01", periods=240).strftime("%d.%m.%Y")
+    towns = [f"town {i}" for i in own.integers(0, 60, 240)]
+    frame = pd.DataFrame(
+        {"remark": texts, "town": towns, "day": days, "pay": own.exponential(size=240)}
+    )
+    alone = {
+        scaling: TablePreparation(target="numbers", numbers=scaling).fit_transform(frame, liking)
+        for scaling in ("standardised", "quantiles")
+    }
+    calls = dict.fromkeys(("read_table", "learn_supervised_text", "_folds"), 0)
+
+    def counted(module, name):
+        function = getattr(module, name)
+
+        def count(*given, **options):
+            calls[name] += 1
+            return function(*given, **options)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(transformer, "read_table")
+    counted(preparation, "learn_supervised_text")
+    counted(preparation, "_folds")
+    known, tables = None, {}
+    for scaling in alone:
+        one = TablePreparation(target="numbers", numbers=scaling)
+        tables[scaling], known = one.fit_features(frame, liking, None, None, known)
+        np.testing.assert_array_equal(tables[scaling], alone[scaling])
+    assert not np.array_equal(tables["standardised"], tables["quantiles"])
+    once = dict(calls)
+    assert once["read_table"] == once["_folds"] == 1 and once["learn_supervised_text"] > 0
+    LSSVMRegressor("fast", kernel="rbf", n_jobs=1).fit(frame, liking)
+    assert calls == {name: 2 * count for name, count in once.items()}
+
+
+def test_importances_of_a_warp_are_slopes_along_the_columns():
+    own = np.random.default_rng(1)
+    rows = own.uniform(-1, 1, (1600, 3))
+    target = 3 * np.tanh(6 * rows[:, 0]) + 1.4 * rows[:, 1] ** 3 + 0.05 * own.normal(size=1600)
+    asked = {"kernel": "laplacian", "scaling": "standardised"}
+    model = LSSVMRegressor("fast", n_jobs=1, **asked).fit(rows, target)
+    assert model.configurations_["warped"][0]
+    squares = np.empty(3)
+    for j, step in enumerate(0.05 * rows.std(axis=0)):
+        moved = step * np.eye(3)[j]
+        change = model.predict(rows + moved) - model.predict(rows - moved)
+        squares[j] = np.mean(change**2)
+    expected = squares / squares.sum()
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.06)
+    assert model.feature_importances_[2] < 0.01 < expected[1]
+
+
+@pytest.mark.parametrize("metric", [None, "auto"])
+def test_importances_of_the_laplacian_see_ties(metric):
+    own = np.random.default_rng(1)
+    two, four = own.integers(0, 2, 500), own.integers(0, 4, 500)
+    rows = np.column_stack([two, four, own.normal(size=(500, 2))])
+    target = rows @ [2.0, 1 / np.sqrt(1.25), 1.0, 0.0] + 0.1 * own.normal(size=500)
+    asked = {"kernel": "laplacian", "scaling": "standardised", "metric": metric}
+    model = LSSVMRegressor("fast", n_jobs=1, **asked).fit(rows, target)
+    expected = np.array([1.0, 1.0, 1.0, 0.0]) / 3.0
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.1)
 
 
 @pytest.mark.parametrize("late", [False, True])

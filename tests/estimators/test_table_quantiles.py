@@ -197,6 +197,45 @@ class TestLogarithms:
         other = LSSVMRegressor(**LOG).fit(X, 1e6 * y).predict(new[0])
         np.testing.assert_allclose(other, 1e6 * model.predict(new[0]), rtol=1e-6)
 
+    def test_auto_takes_them_where_held_out_rows_gain(self, model, new, tmp_path):
+        own = np.random.default_rng(2)
+        X, y = products(own, 300)
+        auto = LSSVMRegressor(**ONE, target_scale="auto").fit(X, y)
+        np.testing.assert_array_equal(auto.predict(new[0]), model.predict(new[0]))
+        first, *others = auto.record_.tuning.steps
+        assert first.stage == "target scale" and first.taken and first.gain > 0.1
+        assert first.seconds > 0 and "target scale" not in {step.stage for step in others}
+        # Skewed, but the noise is added: logarithms would make small targets count most.
+        bent = np.exp(1.5 * X[:, 0]) + 0.1 * own.uniform(size=300)
+        for target in (bent, y - y.mean()):  # and not positive
+            auto = LSSVMRegressor(**ONE, target_scale="auto").fit(X, target)
+            plain = LSSVMRegressor(**ONE).fit(X, target)
+            np.testing.assert_array_equal(auto.predict(X), plain.predict(X))
+            assert ("tried, not kept: logarithms" in auto.summary_) == (target is bent)
+        save(auto, tmp_path / "model.lssvm")
+        assert load(tmp_path / "model.lssvm").target_scale == "auto"
+
+    def test_auto_counts_for_the_time_limit_and_for_very_many_rows(self, monkeypatch):
+        from lssvm.estimators import table_fit
+
+        limits = []
+
+        class Noted(table_fit.Clock):
+            def __init__(self, limit=None):
+                super().__init__(limit)
+                limits.append((limit, self))
+
+        monkeypatch.setattr(table_fit, "Clock", Noted)
+        X, y = products(np.random.default_rng(2), 300)
+        options = ONE | {"target_scale": "auto"}
+        model = LSSVMRegressor(**options, time_limit=800.0).fit(X, y)
+        assert [limit for limit, _ in limits] == [100.0, 100.0, 800.0]
+        assert limits[2][1].started < limits[1][1].started  # the time of trials is spent
+        assert model.record_.tuning.steps[1].stage == "preparation"
+        monkeypatch.setattr(table_fit, "MANY", 250)
+        many = LSSVMRegressor(**options).fit(X, y)
+        assert many.record_.tuning.steps[0].taken and "Logarithms" in many.summary_
+
     def test_what_has_no_logarithm_is_refused(self):
         rng = np.random.default_rng(0)
         with pytest.raises(InvalidInputError, match="target_scale='identity'"):

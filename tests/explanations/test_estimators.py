@@ -122,6 +122,34 @@ def test_a_model_for_tables_has_its_own_background(metric):
     np.testing.assert_allclose(found.prediction, model.predict(NEW), atol=1e-9)
 
 
+@pytest.fixture(scope="module")
+def warped():
+    own = np.random.default_rng(1)
+    rows = own.uniform(-1, 1, (1600, 3))
+    target = 3 * np.tanh(6 * rows[:, 0]) + rows[:, 1] ** 3 + 0.05 * own.normal(size=1600)
+    asked = {"kernel": "laplacian", "scaling": "standardised", "leaf_size": 400, "n_jobs": 1}
+    model = LSSVMRegressor("fast", **asked).fit(rows, target)
+    assert any(member.metric.warp is not None for member in model.record_.members)
+    return model
+
+
+def test_a_warp_is_explained(warped):
+    new = np.array([[0.1, -0.5, 0.3], [-0.7, 0.9, 0.0]])
+    background = np.random.default_rng(2).uniform(-1, 1, (5, 3))
+    found = warped.explain(new, background)
+    truth = shapley(lambda rows: warped.predict(rows)[:, None], new, background)
+    np.testing.assert_allclose(found.values, truth[:, :, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("keep", ["all", "prediction", "support"])
+def test_a_warp_is_stored(keep, warped, tmp_path):
+    save(warped, tmp_path / "model.lssvm", keep=keep)
+    new = np.random.default_rng(3).uniform(-2, 2, (50, 3))
+    loaded = load(tmp_path / "model.lssvm")
+    np.testing.assert_array_equal(loaded.predict(new), warped.predict(new))
+    assert loaded.configurations_["warped"] == warped.configurations_["warped"]
+
+
 def test_a_model_for_tables_refuses_no_rows():
     for model, y in ((LSSVMRegressor("fast"), Y), (LSSVMClassifier("fast"), TWO)):
         with pytest.raises(InvalidInputError, match="no row to explain"):

@@ -185,7 +185,8 @@ def test_what_was_tried_and_not_kept_is_shown(rejected, monkeypatch):
     monkeypatch.setattr(log_odds, "log_odds_scale", scaled)
     model = LSSVMClassifier("fast", **ONE).fit(*two_normals(1600, 0))
     assert losses_of(model) == {"squared"}
-    (step,) = [step for step in model.record_.tuning.steps if step.stage == "log loss"]
+    *trial, step = [step for step in model.record_.tuning.steps if step.stage == "log loss"]
+    assert len(trial) == (rejected == "by the trial") and all(t.seconds > 0 for t in trial)
     assert not step.taken and (step.gain > 0) == (rejected == "by the stack")
     start = "- not worth its cost" if rejected == "by the trial" else "- tried, not kept"
     line = f"{start}: {step.what}, gain {step.gain:.2%} of the loss."

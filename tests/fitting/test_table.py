@@ -32,7 +32,7 @@ from lssvm.fitting.table import (
     worth_fitting,
 )
 from lssvm.fitting.table_large import allowed_for_all_rows, operations_of_all_rows
-from lssvm.fitting.table_record import row_numbers
+from lssvm.fitting.table_record import row_numbers, why_not
 from lssvm.fitting.table_scoring import ClassScorer, known_outputs
 from lssvm.fitting.table_work import Candidate, Clock, Plan, Work, clearly_best
 from lssvm.kernels import Metric
@@ -382,15 +382,15 @@ def make_work(p, clock=None, scorer=None, **settings):
     return Work(p, TableSettings(**settings), clock or Clock(), scorer, folds, quiet)
 
 
-def leaf_size(smooth, clock=None, n_rows=ROWS, **settings):
-    """Return the size of leaves of 1,200 rows, and the steps to it."""
+def leaf_size(smooth, clock=None, n_rows=ROWS, trials=False, **settings):
+    """Return the size of leaves of 1,200 rows, and the steps to it, also of ``trials``."""
     work = make_work(
         smooth_or_noise(1200, smooth), clock, **{"learned_leaf": 150, "largest": 5000} | settings
     )
     setting = Setting(100.0, 0.05) if smooth else Setting(0.01, 0.05)
     size, _ = choose_leaf_size(work, Candidate(RBF, setting, 1.0, 0.0), n_rows)
     assert {step.stage for step in work.steps} <= {"leaf size"}
-    return size, work.steps
+    return size, [s for s in work.steps if trials or not s.what.startswith("trial")]
 
 
 def test_leaves_are_doubled_while_that_is_worth_its_cost():
@@ -496,6 +496,59 @@ def test_rounds_end_when_they_gain_too_little(gain, patience, rounds):
     start = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
     learn_on_rows(work, start, np.arange(300), np.arange(300, 500), "metric", 3)
     assert len(work.steps) == rounds
+
+
+def metric_steps(work):
+    """Return the rounds that were done, each with whether it was kept."""
+    return {s.what.split(", ", 1)[1]: s.taken for s in work.steps if s.stage == "metric"}
+
+
+def test_rounds_after_the_best_one_are_listed_as_not_kept():
+    work = make_work(problem(500, noise=2.0), gain=-1e9, learned_leaf=150)
+    start = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
+    best = learn_on_rows(work, start, np.arange(300), np.arange(300, 500), "metric", 4)
+    assert 0 < best.rounds < 4
+    kept = {f"metric, round {r}": r <= best.rounds for r in (1, 2, 3, 4)}
+    assert metric_steps(work) == kept
+    further = replace(best, rows=None, stage="metric")
+    after = learn_on_rows(work, further, np.arange(300), np.arange(300, 500), "warp", 1)
+    kept[f"warp, round {best.rounds + 1}"] = after.rounds > best.rounds
+    assert metric_steps(work) == kept  # of a warp, none of those before it
+
+
+@pytest.mark.parametrize("clear", [0, 1])
+def test_rounds_of_folds_that_are_not_used_are_listed_as_not_kept(clear, monkeypatch):
+    monkeypatch.setattr(table, "clearly_best", lambda losses: clear)
+    settings = replace(SMALL, configurations=(RBF,), gain=-1e9, rounds=2)
+    fit = fit_table(problem(150), settings, Clock(), quiet)
+    taken = [step.taken for step in fit.tuning.steps if step.stage == "metric"]
+    assert taken == [bool(clear), False]
+
+
+def test_what_the_stack_does_not_use_is_listed_as_not_kept(monkeypatch):
+    p = problem(2600)
+    settings = replace(LARGE, configurations=TWO, n_prototypes=40, gain=1e-9)
+    steps = {}
+    for used in ([True, True, True], [True, False, False]):
+        monkeypatch.setattr(table, "without_redundant", lambda *given, used=used: np.array(used))
+        fit = fit_table(p, settings, Clock(), quiet)
+        every = [s for s in fit.tuning.steps if s.stage in ("configurations", "prototypes")]
+        steps[sum(used)] = [s.taken for s in every]
+        assert len(fit.members) == sum(used)
+    assert steps == {3: [True, True], 1: [False, False]}
+    (gone,) = [t for t in fit.tuning.trials if t.stage == "all rows" and t.weight == 0]
+    assert gone.kernel != fit.tuning.trials[0].kernel
+
+
+def test_the_time_of_trials_counts():
+    for n in (600, 1200):
+        size, (trial, step) = leaf_size(False, gain=0.5, n_rows=n, trials=True)
+        assert size == 150 and trial.seconds > 0 and np.isnan(trial.gain) and not trial.taken
+        assert step.seconds == 0 and np.isfinite(step.gain) and trial.what.endswith(step.what)
+    assert why_not(trial) == [] and why_not(replace(trial, taken=True)) == []
+    assert why_not(replace(step, gain=0.012)) == [("not worth its cost", "1.20%")]
+    assert why_not(replace(step, gain=0.012, seconds=1.0)) == [("tried, not kept", "1.20%")]
+    assert why_not(replace(step, gain=np.inf)) == [("not tried for its time", "")]
 
 
 def test_the_width_of_a_kernel_moves_with_the_distances_of_its_rows():

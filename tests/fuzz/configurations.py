@@ -499,7 +499,7 @@ def table(rng: Random, n: int, classifies: bool) -> Any:
     if classifies:
         weights = {"class_weight": lambda: pick(rng, "balanced", {0: 3.0})}
         return LSSVMClassifier(**options, **some(rng, weights, 0.25))
-    logs = {"target_scale": lambda: "log"}
+    logs = {"target_scale": lambda: pick(rng, "auto", "log")}
     return LSSVMRegressor(**options, **some(rng, logs, 0.1))
 
 

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
 from tests.report import cases
 from tests.report.pages import Page
 from tests.report.rough import make_rough
 
-from lssvm import LSSVC, LSSVR, NARX, FixedSizeLSSVC, LSSVMClassifier, LSSVMRegressor
+from lssvm import (
+    LSSVC,
+    LSSVR,
+    NARX,
+    FixedSizeLSSVC,
+    LSSVMClassifier,
+    LSSVMRegressor,
+)
 from lssvm._core.errors import InvalidInputError
-from lssvm.plots.plane import Grid, partial_dependence, responses
+from lssvm.fitting.record import Step
+from lssvm.plots.plane import Grid, partial_dependence, project, responses
 from lssvm.plots.rows import SampledRows
+from lssvm.preparation import TablePreparation
 from lssvm.report import write_report
 from lssvm.report.columns import explanation
 from lssvm.report.comparison import TABLE, as_matrix, compare, suggestions
@@ -199,6 +211,32 @@ def test_an_array_of_text_and_numbers_has_a_report(tmp_path, monkeypatch):
     assert "laplacian on standardised" in page.text
 
 
+def test_a_setting_that_makes_frames_of_features_changes_no_report(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    frame, t = cases.mixed(90)
+    X = frame[["age", "job"]]
+    asked = {"scaling": "standardised", "kernel": "rbf", "metric": None}
+    model = LSSVMRegressor("fast", **asked).fit(X, t)
+    points = np.random.default_rng(0).normal(size=(2, 9, 3))
+    found = []
+    for setting in ("default", "pandas"):
+        with config_context(transform_output=setting):
+            facts = write_report(model, tmp_path / "r.html", train=(X, t), test=(X, t))
+            places = project(*points, ("a", "b", "c"))
+        found.append((facts["comparison"], facts["metrics"], np.array(places[:2]).tolist()))
+    assert found[0] == found[1]
+
+
+def test_a_pipeline_that_prepares_dates_and_booleans_has_a_report(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    frame, t = cases.mixed(90)
+    model = make_pipeline(TablePreparation(), LSSVR(1.0, gamma=0.1)).fit(frame, t)
+    rows = SampledRows.read(model, (frame, t))
+    np.testing.assert_allclose(model.predict(rows.inputs(model)), model.predict(frame))
+    facts = write_report(model, tmp_path / "r.html", train=(frame, t), test=(frame, t))
+    assert set(facts["importance"]) == set(frame.columns)
+
+
 def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch):
     make_rough(monkeypatch)
     monkeypatch.setattr("lssvm.fitting.table.SMALL", 250)  # fewer rows are not cut into parts
@@ -218,6 +256,37 @@ def test_prototypes_beside_parts_have_a_line_of_their_own(tmp_path, monkeypatch)
     assert model.summary_.startswith("1 configuration ")
     tile = page.text.split("Configurations 1 of ")[1]
     assert tile.startswith(f"{model.record_.n_tried} that were tried")
+
+
+def test_what_the_time_was_spent_on_and_what_more_would_gain_is_told(tmp_path, monkeypatch):
+    make_rough(monkeypatch)
+    X, y = cases.curve(120)
+    model = LSSVMRegressor(
+        "fast", scaling="standardised", kernel=["laplacian", "rbf"], metric=None
+    ).fit(X, y)
+    fit = model.record_
+    more = (
+        Step("leaf size", "trial of 200 rows in place of 100", np.nan, 0.0, 1.0, False),
+        Step("leaf size", "200 rows in place of 100", 0.0123, 3.0, 0.0, False),
+        Step("metric", "rbf on standardised, metric, round 1", -0.5, 3.0, 60.0, False),
+        Step("leaf size", "400 rows in place of 200", np.inf, 9.0, 0.0, False),
+    )
+    steps = (*fit.tuning.steps, *more)
+    model.record_ = replace(fit, tuning=replace(fit.tuning, steps=steps))
+    facts = write_report(model, tmp_path / "r.html", train=(X, y), test=(X, y))
+    assert [line["step"] for line in facts["steps"]] == [step.what for step in steps]
+    assert [line["gain"] for line in facts["steps"][-4:]] == [None, 0.0123, -0.5, None]
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    seconds = sum(step.seconds for step in steps)
+    assert f"What the {duration(seconds)} of the fit were spent on." in page.text
+    assert "metric 1 min" in page.text and "screening" in page.text
+    for line in (
+        "200 rows in place of 100 not worth its cost 1.23 %",
+        "rbf on standardised, metric, round 1 tried, not kept -50.00 %",
+        "400 rows in place of 200 not tried for its time \u2013",
+    ):
+        assert line in page.text
+    assert "trial of" not in page.text
 
 
 def test_a_warp_is_drawn_where_the_prediction_changes(tmp_path, monkeypatch):

@@ -73,6 +73,7 @@ class RawColumn:
     levels: tuple[str, ...] = ()
     zone: str | None = None
     ordered: bool = False
+    _dates: dict[tuple[str, bool], RawColumn | None] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -120,7 +121,15 @@ class RawColumn:
         return RawColumn(self.name, "duration", np.append(parts, np.nan)[self.values])
 
     def as_dates(self, order: str, zoned: bool = False) -> RawColumn | None:
-        """Return texts, or numbers such as 20240131, as dates; None where one is none."""
+        """Return texts, or numbers such as 20240131, as dates; None where one is none.
+
+        They are read once.
+        """
+        if (order, zoned) not in self._dates:
+            self._dates[order, zoned] = self._read_dates(order, zoned)
+        return self._dates[order, zoned]
+
+    def _read_dates(self, order: str, zoned: bool) -> RawColumn | None:
         texts = self if self.kind == "category" else self.as_category()
         dates = parse_dates(texts.levels, order, zoned)
         if dates is None or not len(dates):
@@ -609,3 +618,16 @@ def category_column(name: str, values: list[Any]) -> RawColumn:
     table = dict.fromkeys(distinct, -1) | {value: code[level] for value, level in text.items()}
     codes = np.fromiter(map(table.__getitem__, values), dtype=np.intp, count=len(values))
     return RawColumn(name, "category", codes, tuple(levels))
+
+
+def check_finite(column: RawColumn, place: Callable[[int], str]) -> None:
+    """Raise where a number is infinite."""
+    if column.kind in ("number", "duration"):
+        infinite = np.isinf(column.values)
+        if infinite.any():
+            row = int(np.flatnonzero(infinite)[0])
+            raise InvalidInputError(
+                f"Column {column.name!r} has an infinite value ({column.values[row]}) in "
+                f"{place(row)}: replace it by a number or by a missing value (NaN), or leave the "
+                "row out."
+            )

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from lssvm._core.arrays import LARGEST, AnyArray, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import InvalidInputError
 from lssvm.data.columns import RawColumn, is_missing
+from lssvm.data.dates import ORDERS, parse_dates
 
 HALF = float(np.sqrt(0.5))
 """Half the distance of two levels that share one column: they are sqrt(2) apart."""
@@ -948,3 +949,26 @@ def may_number_rows(column: RawColumn) -> bool:
     if not (running or named):  # NaN is neither
         return False
     return bool(np.all(column.values == np.floor(column.values)))
+
+
+def read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
+    """Return a column as the dates that it had in training, where it can be read so."""
+    if column.kind not in ("category", "number") or (
+        column.kind == "number" and not encoding.order
+    ):
+        return column
+    order, zoned = encoding.order, encoding.zone is not None
+    if not order:  # dates in training, text now
+        style = column.date_style()
+        usable = style is not None and not style.ambiguous and style.zoned == zoned
+        return column.as_dates(style.order, zoned) or column if style and usable else column
+    dates = column.as_dates(order, zoned)
+    if dates is None:
+        texts = column.levels if column.kind == "category" else column.as_category().levels
+        wrong = next(t for t in texts if parse_dates([t], order, zoned) is None)
+        raise InvalidInputError(
+            f"Column {column.name!r} has the text {wrong!r}, but had dates written as "
+            f"{ORDERS[order]}{' with a time zone' * zoned} in training: write it in the same way, "
+            "or make it missing (None)."
+        )
+    return dates

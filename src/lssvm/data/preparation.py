@@ -18,8 +18,16 @@ import numpy as np
 
 from lssvm._core.arrays import LARGEST, BoolArray, FloatArray, IntArray
 from lssvm._core.errors import ColumnWarning, InvalidInputError, level_of_caller, shown
-from lssvm.data.columns import PLURALS, RawColumn, RawTable, column_names, date_text, read_table
-from lssvm.data.dates import ORDERS, DateStyle, parse_dates
+from lssvm.data.columns import (
+    PLURALS,
+    RawColumn,
+    RawTable,
+    check_finite,
+    column_names,
+    date_text,
+    read_table,
+)
+from lssvm.data.dates import ORDERS, DateStyle
 from lssvm.data.encodings import (
     CYCLES,
     FEWEST_ROWS,
@@ -43,6 +51,7 @@ from lssvm.data.encodings import (
     out_of_fold,
     phase,
     predicts,
+    read_dates,
     read_targets,
 )
 from lssvm.data.folds import (
@@ -434,7 +443,7 @@ def _as_trained(
     kind = "category" if trained.kind == "text" else trained.kind
     encoding = trained.encoding
     if isinstance(encoding, DateEncoding):
-        column = _read_dates(column, encoding)
+        column = read_dates(column, encoding)
     if kind == "duration":
         column = column.as_time_of_day() or column
     if column.kind in (kind, "empty"):
@@ -473,41 +482,6 @@ def _as_trained(
         f"Column {trained.name!r} has {PLURALS[column.kind]}{example}, but had {PLURALS[kind]} in "
         f"training: {remedy}."
     )
-
-
-def _read_dates(column: RawColumn, encoding: DateEncoding) -> RawColumn:
-    if column.kind not in ("category", "number") or (
-        column.kind == "number" and not encoding.order
-    ):
-        return column
-    order, zoned = encoding.order, encoding.zone is not None
-    if not order:  # dates in training, text now
-        style = column.date_style()
-        usable = style is not None and not style.ambiguous and style.zoned == zoned
-        return column.as_dates(style.order, zoned) or column if style and usable else column
-    dates = column.as_dates(order, zoned)
-    if dates is None:
-        texts = column.levels if column.kind == "category" else column.as_category().levels
-        wrong = next(t for t in texts if parse_dates([t], order, zoned) is None)
-        raise InvalidInputError(
-            f"Column {column.name!r} has the text {wrong!r}, but had dates written as "
-            f"{ORDERS[order]}{' with a time zone' * zoned} in training: write it in the same way, "
-            "or make it missing (None)."
-        )
-    return dates
-
-
-def check_finite(column: RawColumn, place: Callable[[int], str]) -> None:
-    """Raise where a number is infinite."""
-    if column.kind in ("number", "duration"):
-        infinite = np.isinf(column.values)
-        if infinite.any():
-            row = int(np.flatnonzero(infinite)[0])
-            raise InvalidInputError(
-                f"Column {column.name!r} has an infinite value ({column.values[row]}) in "
-                f"{place(row)}: replace it by a number or by a missing value (NaN), or leave the "
-                "row out."
-            )
 
 
 # -- learning ----------------------------------------------------------------------------------
@@ -579,11 +553,14 @@ class Learned:
         Columns that are encoded by the target.
     positions : int array of shape (m,)
         Of the training rows among all rows, ascending.
+    fold : int array of shape (m,) or None
+        Folds of columns that are encoded by the target, where there are any.
     """
 
     prepared: PreparedTable
     encoded: dict[int, FloatArray]
     positions: IntArray
+    fold: IntArray | None = None
 
     @classmethod
     def of(cls, prepared: PreparedTable, features: FloatArray, positions: IntArray) -> Learned:
@@ -611,7 +588,12 @@ class Learned:
 
 
 def learn(
-    table: RawTable, y: Any, weight: FloatArray | None, groups: Any, settings: PreparationSettings
+    table: RawTable,
+    y: Any,
+    weight: FloatArray | None,
+    groups: Any,
+    settings: PreparationSettings,
+    known: Learned | None = None,
 ) -> Learned:
     """Learn how to prepare tables like this one.
 
@@ -625,6 +607,9 @@ def learn(
     groups : array of shape (n,) or None
         Rows of a group are never encoded by each other's targets.
     settings : PreparationSettings
+    known : Learned, optional
+        What was learned of the same rows with the same settings, except for the scaling of numbers:
+        folds, texts and levels that are encoded by the target are taken from it.
     """
     n = table.n_rows
     settings.check_names(table.names)
@@ -643,15 +628,22 @@ def learn(
     may = y is not None and settings.encode_values and inside.n_rows >= FEWEST_ROWS
     numbers = [j for j, c in enumerate(columns) if may and isinstance(c.encoding, NumberEncoding)]
     encoded: dict[int, FloatArray] = {}
+    fold = None if known is None else known.fold
     if many or numbers:
         targets = read_targets(y, n, settings.target, w > 0)
-        certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
-        kept = [table.columns[j] for j in certain or many]
-        fold = _folds(kept, w, y, targets, groups, settings)
+        if fold is None:
+            certain = [j for j, c in enumerate(columns) if c.done != DROPPED and c.kind != "text"]
+            kept = [table.columns[j] for j in certain or many]
+            fold = _folds(kept, w, y, targets, groups, settings)
         if not targets.suffixes:
             why = "it has many levels, and y has one class only to encode them by"
             for j in many:
                 columns[j] = PreparedColumn(columns[j].name, "category", None, DROPPED, why)
+            many = []
+        if known is not None:
+            for j in many:
+                columns[j] = known.prepared.columns[j]
+                encoded |= {j: known.encoded[j]} if j in known.encoded else {}
             many = []
         for j in many:
             encode = _encode_text if columns[j].kind == "text" else _encode_by_target
@@ -660,16 +652,16 @@ def learn(
         for j in numbers:
             plan, x = columns[j], table.columns[j].values
             assert isinstance(plan.encoding, NumberEncoding)
-            known = learn_value_encoding(plan.encoding, x, w, targets, settings.smoothing, fold)
-            if known is not None:
-                columns[j], encoded[j] = plan.with_values(known[0]), known[1]
+            found = learn_value_encoding(plan.encoding, x, w, targets, settings.smoothing, fold)
+            if found is not None:
+                columns[j], encoded[j] = plan.with_values(found[0]), found[1]
     if all(column.encoding is None for column in columns):
         reasons = "; ".join(f"{column.name!r}: {column.why}" for column in columns[:10])
         raise InvalidInputError(
             f"No column of X is usable (n_samples={n}): {reasons}. Give columns that vary, or "
             "keep them all with drop=False, some with keep=."
         )
-    return Learned(PreparedTable(tuple(columns), table.named), encoded, np.arange(n))
+    return Learned(PreparedTable(tuple(columns), table.named), encoded, np.arange(n), fold)
 
 
 _FEW_PAIRS = 50  # different rows, below which copies count

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, check_magnitude
-from lssvm._core.errors import InvalidInputError, not_known, not_usable
+from lssvm._core.errors import ColumnWarning, InvalidInputError, not_known, not_usable
 from lssvm.data.dataset import Dataset
 from lssvm.data.sampling import Sample
 from lssvm.estimators.base import (
@@ -37,7 +39,7 @@ from lssvm.estimators.table_fit import (
     weights_of,
     with_targets,
 )
-from lssvm.fitting.record import Fit
+from lssvm.fitting.record import Fit, Step
 from lssvm.fitting.table_record import TableFit, local_error
 from lssvm.preparation.transformer import takes_tables
 from lssvm.tasks import Classes, Numbers
@@ -125,7 +127,8 @@ class LSSVMClassifier(KernelClassifier):
         Two classes only: the probability of ``classes_[1]`` at which `predict` changes. About 1/2,
         unless ``scoring`` depends on decisions: held-out predictions then choose it.
     metric_ : array of shape (d, d)
-        Of the configuration with the largest weight, for the prepared features.
+        Of the configuration with the largest weight, for the prepared features, or what its warp
+        makes of them.
     feature_importances_ : array of shape (n_columns,)
         Mean squared slope of the model along the columns, summing to 1.
     record_ : Fit
@@ -466,11 +469,13 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         For samples of rows and folds.
     verbose : int, default=0
         1 shows what is tried and the best loss so far, 2 every step.
-    target_scale : {"identity", "log"}, default="identity"
+    target_scale : {"identity", "auto", "log"}, default="identity"
         "log" learns the logarithm of positive targets, for noise and effects that multiply.
         Predictions are the mean in the unit of the targets, exponentials times a factor from
         held-out rows; scores, quantiles and intervals are in that unit, too. `explain` and
-        ``feature_importances_`` are about the logarithm.
+        ``feature_importances_`` are about the logarithm. "auto" does so where targets are positive
+        and skewed and ``best_score_`` of a fit with ``preset="fast"`` is larger with logarithms
+        than without them; ``summary_`` tells the gain.
 
     Attributes
     ----------
@@ -485,7 +490,8 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         have not seen their targets. An estimate of the score on new rows, without the bias that R2
         has for few rows.
     metric_ : array of shape (d, d)
-        Of the configuration with the largest weight, for the prepared features.
+        Of the configuration with the largest weight, for the prepared features, or what its warp
+        makes of them.
     feature_importances_ : array of shape (n_columns,)
         Mean squared slope of the model along the columns, summing to 1.
     record_ : Fit
@@ -559,27 +565,51 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             raise not_known("target_scale", self.target_scale, choice)
         data, drawn = open_table(self, X, y, sample_weight, groups)
         if drawn is not None:
-            return fit_model(self, self._targets_of(data, drawn), None)
+            return fit_model(self, *self._targets_of(data, drawn))
         X, y, weight = rows_of(data)
-        log = self.target_scale == "log"
         targets = _targets(y, len(weight))
-        task = _units(targets, weight, np.asarray(y).ndim == 1, log)
-        Y = task.outputs_of(_of_used(targets, weight))
-        return fit_model(self, Targets(X, targets, Y, weight, task), groups)
+        rows, step = self._on_scale(X, targets, weight, np.asarray(y).ndim == 1, groups)
+        return fit_model(self, rows, groups, step)
 
-    def _targets_of(self, data: Dataset, drawn: Sample) -> Targets:
+    def _on_scale(
+        self, X: Any, targets: FloatArray, weight: FloatArray, single: bool, groups: Any
+    ) -> tuple[Targets, Step | None]:
+        """Return the rows with targets on their scale, and the step that has chosen it, if any."""
+
+        def scaled(log: bool) -> Targets:
+            task = _units(targets, weight, single, log)
+            return Targets(X, targets, task.outputs_of(_of_used(targets, weight)), weight, task)
+
+        used = targets[weight > 0]
+        if self.target_scale != "auto" or not _skewed(used):
+            return scaled(self.target_scale == "log"), None
+        begin, scores = time.monotonic(), []
+        limit = None if self.time_limit is None else self.time_limit / 8.0
+        for scale in ("identity", "log"):
+            trial = clone(self).set_params(preset="fast", target_scale=scale, time_limit=limit)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ColumnWarning)  # the fit gives them
+                fit_model(trial, scaled(scale == "log"), groups)
+            scores.append(trial.best_score_)
+        plain, log = scores
+        # A score without an upper end has no loss that falls by a share.
+        gain = (log - plain) / (1.0 - plain) if self.scoring is None and plain < 1.0 else np.nan
+        took, taken = time.monotonic() - begin, bool(log > plain)
+        step = Step("target scale", "logarithms of the target", gain, 0.0, took, taken)
+        return scaled(taken), step
+
+    def _targets_of(self, data: Dataset, drawn: Sample) -> tuple[Targets, None, Step | None]:
         """Return a sample of very many rows, and how the targets of all are encoded."""
-        rows, weight = drawn.block, weights_of(drawn.block)
-        targets = _targets(rows.target, len(rows))
-        log = self.target_scale == "log"
-        task = _units(targets, weight, np.asarray(rows.target).ndim == 1, log)
+        block, weight = drawn.block, weights_of(drawn.block)
+        targets, single = _targets(block.target, len(block)), np.asarray(block.target).ndim == 1
+        rows, step = self._on_scale(block.table, targets, weight, single, None)
+        task = rows.task
+        assert isinstance(task, Numbers)
 
         def encode(y: AnyArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             return task.outputs_of(_of_used(_targets(y, len(weight)), weight)), weight
 
-        large = all_rows(self, data, drawn, encode)
-        Y = task.outputs_of(_of_used(targets, weight))
-        return Targets(rows.table, targets, Y, weight, task, large=large)
+        return replace(rows, large=all_rows(self, data, drawn, encode)), None, step
 
     def _publish(self, fit: Fit[Any], namespace_of: Any = None) -> Self:
         """Keep the record, and set what follows from it as attributes."""
@@ -802,7 +832,19 @@ def _targets(y: Any, n: int) -> FloatArray:
     return values.reshape(n, -1)
 
 
-_TARGET_SCALES = ("identity", "log")
+_TARGET_SCALES = ("identity", "auto", "log")
+
+
+def _skewed(targets: FloatArray) -> bool:
+    """Return whether all targets (n, k) are positive and less skewed as logarithms."""
+    if not (targets > 0).all():
+        return False
+    both = []
+    for values in (targets, np.log(targets)):
+        z = values - values.mean(axis=0)
+        spread = np.sqrt(np.mean(z**2, axis=0))
+        both.append(np.abs(np.mean((z / np.where(spread > 0, spread, 1.0)) ** 3, axis=0)))
+    return bool((both[1] < both[0]).all())
 
 
 def _of_used(targets: FloatArray, weight: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from lssvm._core.errors import ColumnWarning, InvalidInputError, Stopped, not_kn
 from lssvm._core.random import as_generator
 from lssvm.backends.device import Backend
 from lssvm.backends.host import find_backend, host_of
+from lssvm.data.columns import RawTable
 from lssvm.data.dataset import Dataset, open_dataset
 from lssvm.data.folds import observation_weight
 from lssvm.data.preparation import Learned, PreparedTable
@@ -185,12 +186,17 @@ def _preparation(model: Model, scaling: Scaling, task: Task, seed: int) -> dict[
     return columns | {"numbers": scaling, "target": target, "random_state": seed % 2**31}
 
 
-def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
-    """Prepare the rows of positive weight, fit, score and publish the record."""
+def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = None) -> Model:
+    """Prepare the rows of positive weight, fit, score and publish the record.
+
+    The time of a step ``before`` counts for ``time_limit``.
+    """
     limit, large = model.time_limit, rows.large
     if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
         raise not_usable("time_limit", limit, "give a number of seconds > 0, or None.")
+    earlier = () if before is None else (before,)
     clock = Clock(None if limit is None else float(limit))
+    clock.started -= sum(step.seconds for step in earlier)
     read_scorer(model.scoring)
     settings = settings_of(model, None if large is None else large.data)
     if large is not None and settings.n_prototypes:
@@ -212,6 +218,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
     callback = callback_of(model).on_event
     prepared: dict[Scaling, PreparedTable] = {}
     tables: dict[Scaling, FloatArray] = {}
+    known: tuple[RawTable, Learned] | None = None  # what the columns share is learned once
     scalings = sorted({c.scaling for c in settings.configurations}, key=SCALINGS.index)
     for number, scaling in enumerate(scalings):
         # Another scaling takes as long as those before it did on average.
@@ -228,9 +235,7 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         with warnings.catch_warnings():
             if prepared:  # the columns are the same
                 warnings.simplefilter("ignore", ColumnWarning)
-            table = preparation.fit_transform(
-                rows.X, rows.y, sample_weight=rows.weight, groups=groups
-            )
+            table, known = preparation.fit_features(rows.X, rows.y, rows.weight, groups, known)
         prepared[scaling], tables[scaling] = preparation.prepared_, table
         d = table.shape[1]
         check_length(settings.metric, d, f"the {scaling} columns of X are {d} prepared features")
@@ -257,7 +262,8 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         learned = {s: Learned.of(prepared[s], X, drawn) for s, X in problem.inputs.items()}
         large = replace(large, sample=drawn, learned=learned, scale=weight_scale)
 
-    threads, prepared_in = n_threads(model.n_jobs), clock.spent()
+    threads = n_threads(model.n_jobs)
+    prepared_in = clock.spent() - sum(step.seconds for step in earlier)
 
     def finish(fit: TableFit) -> None:
         begin = clock.now()
@@ -274,9 +280,8 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
         first = Step("preparation", ", ".join(prepared), np.nan, 0.0, prepared_in, True)
         took = clock.now() - begin
         last = Step("calibration", "held-out outputs, importances", np.nan, 0.0, took, True)
-        model._publish(
-            replace(fit, tuning=replace(fit.tuning, steps=(first, *fit.tuning.steps, last)))
-        )
+        steps = (*earlier, first, *fit.tuning.steps, last)
+        model._publish(replace(fit, tuning=replace(fit.tuning, steps=steps)))
 
     try:
         # Configurations and leaves share the threads; BLAS keeps to one.
@@ -289,11 +294,11 @@ def fit_model(model: Model, rows: Targets, groups: Any) -> Model:
 
 
 def preparations_of(model: Model, fit: Fit[Any]) -> dict[Scaling, TablePreparation]:
-    """Return the preparations of a record as transformers."""
+    """Return the preparations of a record as transformers, which always return arrays."""
     return {
         scaling: TablePreparation.of(
             prepared, texts=fit.state.named, **_preparation(model, scaling, fit.task, fit.seed)
-        )
+        ).set_output(transform="default")
         for scaling, prepared in fit.prepared.items()
     }
 

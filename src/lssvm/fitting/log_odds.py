@@ -110,6 +110,7 @@ def refit_by_log_loss(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitt
         after = [of_half(work, one, trial, trial.leaves) for one, trial in halves]
         if not log_odds_pay(work, plan, before, after, _HALF_ERRORS):
             for _, trial in halves:
+                work.tried("log loss", trial.text, work.clock.now() - trial.took)
                 work.step("log loss", trial.text, trial.gain, trial.cost, None)
             return None
     refitted = [one if trial is None else fit_log_odds(work, one, trial) for one, trial in pairs]
@@ -163,6 +164,7 @@ def try_log_odds(work: Work, fitted: Fitted) -> Trial | None:
     share = sum(len(x.rows.X) ** 3 for x in leaves) / sum(len(x.rows.X) ** 3 for x in trial)
     expected = _LOG_LOSS_TIME * share * (clock.now() - trial_begin)
     if not work.worth(gain, _LOG_LOSS_COST * cost):
+        work.tried("log loss", text, begin)
         work.step("log loss", text, gain, cost, None)
         return None
     took = clock.now() - begin
@@ -179,6 +181,7 @@ def fit_log_odds(work: Work, fitted: Fitted, trial: Trial) -> Fitted:
     assert isinstance(model, LocalModel)
     clock, problem, engine = work.clock, work.problem, work.settings.engine
     if trial.seconds > clock.left():
+        work.tried("log loss", trial.text, clock.now() - trial.took)
         work.step("log loss", trial.text, trial.gain, trial.cost, None)
         return fitted
 
@@ -198,6 +201,7 @@ def fit_log_odds(work: Work, fitted: Fitted, trial: Trial) -> Fitted:
         new_leaves = iter(engine.fit(tasks, stop=stop, on_error=clock.stop))
     except OutOfTime:
         clock.resume()
+        work.tried("log loss", trial.text, begin - trial.took)
         work.step("log loss", trial.text, np.nan, trial.cost, None)
         return fitted
     new = replace(

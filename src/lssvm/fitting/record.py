@@ -229,8 +229,8 @@ class Step:
     Attributes
     ----------
     stage : str
-        "preparation", "screening", "metric", "leaf size", "configurations", "all rows",
-        "prototypes", "log loss", "stack" or "calibration".
+        "target scale", "preparation", "screening", "metric", "leaf size", "configurations",
+        "all rows", "prototypes", "log loss", "stack" or "calibration".
     what : str
         What was done, or what would come next.
     gain : float
@@ -239,7 +239,8 @@ class Step:
     cost : float
         Operations, relative to those that a gain of the preset's size may cost.
     seconds : float
-        What it took; 0 for what was not done.
+        What it took; 0 for what was not done. A trial after which a step is not taken is a step
+        without a gain.
     taken : bool
         Whether it was done, and its result was kept.
     """

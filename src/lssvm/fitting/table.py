@@ -323,6 +323,7 @@ def learn_on_rows(
         current = replace(candidate, metric=metric, setting=setting)
     if number == candidate.rounds:
         work.step("metric", f"{kind}, no further round", np.nan, 0.0, since)
+    work.rounds_kept(kind, map_kind, best.rounds)
     return work.with_loss(replace(best, seconds=candidate.seconds + clock.now() - begin))
 
 
@@ -540,13 +541,18 @@ def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     def learned(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate | None:
         number, (candidate, map_kind) = numbered
         work.report("metric", str(candidate.configuration), number, len(jobs))
-        return learn_in_folds(work, candidate, map_kind)
+        found = learn_in_folds(work, candidate, map_kind)
+        work.rounds_kept(candidate.configuration, map_kind, 0 if found is None else found.rounds)
+        return found
 
     better = [c for c in work.parallel(learned, list(enumerate(jobs))) if c is not None]
     chosen = {  # for every configuration the better of its maps
         kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
         for kind in dict.fromkeys(c.configuration for c in better)
     }
+    for c in better:
+        if c is not chosen[c.configuration]:
+            work.rounds_kept(c.configuration, "warp" if c.metric.warp else "metric", 0)
     yield plan, fitted + fit_rows(work, list(chosen.values()), leaf_size)
 
 
@@ -678,12 +684,17 @@ def worth_fitting(
         loss, i = min(zip(losses, others, strict=True))
         gain = (best - loss) / abs(best) if best else 0.0
         taken = work.worth(gain, cost)
-        text = f"{pool[i].configuration} in the stack"
+        text = in_stack(pool[i])
         work.step("configurations", text, gain, cost, begin if taken else None)
         if not taken:
             break
         chosen, best = [*chosen, pool[i]], loss
     return chosen
+
+
+def in_stack(candidate: Candidate) -> str:
+    """Return the name of the step that adds a candidate to the stack."""
+    return f"{candidate.configuration} in the stack"
 
 
 def operations_of_leaves(n_rows: int, leaf_size: int) -> float:
@@ -733,13 +744,15 @@ def choose_leaf_size(
             break
         begin = clock.now()
         work.report("leaf size", text, 0, 1)
-        if 4 * size > problem.n and np.isfinite(
-            expected
-        ):  # a trial would cost as much as the model
+        # Where leaves are large, a trial would cost as much as the model.
+        known = 4 * size > problem.n and np.isfinite(expected)
+        if known:
             gain, tuned = expected, setting
         else:
             gain, tuned = gain_of_size(work, rows, kind.distance, setting, min(2 * size, problem.n))
         taken = work.worth(gain, cost)
+        if not taken and not known:
+            work.tried("leaf size", text, begin)
         work.step("leaf size", text, gain, cost, begin if taken else None)
         if not taken:
             break
@@ -796,7 +809,9 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     for c, is_used in zip([c for c, _, _ in fitted], used, strict=True):
         if is_used and c.stage == "prototypes":
             used = used | np.array([c.name == other.name for other, _, _ in fitted])
+    unused: list[Candidate] = []
     if used.any() and not used.all():
+        unused = [c for (c, _, _), keep in zip(fitted, used, strict=True) if not keep]
         fitted = [entry for entry, keep in zip(fitted, used, strict=True) if keep]
         outputs = [F for F, keep in zip(outputs, used, strict=True) if keep]
         stack = stack_of(work, [c for c, _, _ in fitted], outputs)
@@ -819,7 +834,13 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
         for c, F, w in zip(candidates, without_rows(outputs, learned), stack.weights, strict=True)
     ]
     names = {c.name for c in candidates}
-    dropped = {c.name: c for c in plan.dropped + plan.candidates if c.name not in names}
+    earlier = plan.dropped + plan.candidates + unused
+    dropped = {c.name: c for c in earlier if c.name not in names}
+    if any(c.stage == "prototypes" for c in unused):
+        work.not_kept("prototypes", [s.what for s in work.steps])
+    left = {c.configuration for c in candidates}
+    gone = [in_stack(c) for c in unused if c.configuration not in left]
+    work.not_kept("configurations", gone)
     trials += [trial_of(c, c.error / spread, 0.0) for c in dropped.values()]
     trials.sort(key=lambda t: (-t.weight, t.error))
     leaf_size = max(

@@ -70,6 +70,7 @@ def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]
     gain, gamma = width_of_prototypes(work, plan, candidate, size, cost)
     text = f"{size:,} prototypes of all rows"
     if gamma is None:
+        work.tried("prototypes", text, begin)
         work.step("prototypes", text, gain, cost, None)
         return []
     new, model, outputs = fit_global(work, candidate, local_of(best), size, gamma)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,10 +20,10 @@ from lssvm.data.folds import (
     observation_weight,
 )
 from lssvm.data.preparation import Learned
-from lssvm.fitting.record import Features, Fit, Member, Scaling, State
-from lssvm.kernels import Kernel, Metric
+from lssvm.fitting.record import Features, Fit, Member, Scaling, State, Step
+from lssvm.kernels import Kernel, Laplacian, Metric
 from lssvm.kernels.base import Expansion
-from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product
+from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product, squared_slopes
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel, Rows
@@ -527,18 +526,34 @@ def summary(fit: TableFit) -> str:
             name += ", prototypes"
         share = f"weight {trial.weight:.2f}" if trial.weight > 0 else f"dropped after {trial.stage}"
         lines.append(f"- {name}: {share}, out-of-sample error {trial.error:.4g} of the variance.")
-    seconds: dict[str, float] = {}
-    for step in tuning.steps:
-        seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+    seconds = seconds_of_stages(tuning.steps)
     took = [f"{stage} {time:.1f} s" for stage, time in seconds.items() if time >= 0.05]
     lines += [f"Time: {', '.join(took)}."] if took else []
-    lines += [
-        f"- {'tried, not kept' if step.seconds > 0 else 'not worth its cost'}: {step.what}, "
-        f"gain {_percent(step.gain)} of the loss."
-        for step in tuning.steps
-        if not step.taken and np.isfinite(step.gain)
-    ]
+    used = {str(trial) for trial in tuning.trials if trial.weight > 0}
+    for step in tuning.steps:
+        if step.stage != "metric" or step.what.split(",")[0] in used:
+            for why, gain in why_not(step):
+                known = f", gain {gain} of the loss" if gain else ""
+                lines.append(f"- {why}: {step.what}{known}.")
     return "\n".join([*lines, *columns])
+
+
+def seconds_of_stages(steps: Sequence[Step]) -> dict[str, float]:
+    """Return the time of every stage of a fit, in seconds."""
+    seconds: dict[str, float] = {}
+    for step in steps:
+        seconds[step.stage] = seconds.get(step.stage, 0.0) + step.seconds
+    return seconds
+
+
+def why_not(step: Step) -> list[tuple[str, str]]:
+    """Return why a step is not part of the model, and its gain ("": not known); [] if it is."""
+    if step.taken:
+        return []
+    if not np.isfinite(step.gain):
+        return [] if step.seconds > 0 else [("not tried for its time", "")]
+    why = "tried, not kept" if step.seconds > 0 else "not worth its cost"
+    return [(why, _percent(step.gain))]
 
 
 _LEAVES = 100  # whose gradients the importances are made of
@@ -567,8 +582,17 @@ def _mean_squared_slopes(member: Member, threads: int) -> FloatArray:
 
     def slopes(part: Any) -> FloatArray:
         one = part if isinstance(model, Expansion) else model.expansion(part)
-        Z, use = one.basis, partial(mean_outer_product, metric=member.metric, shape="diagonal")
+        Z, metric = tie_scores(one.basis), member.metric
         fewer = max(1, min(most, _PRODUCTS // max(Z.size * len(parts), 1)))
-        return len(Z) * use(one.kernel, Z[:: max(1, len(Z) // fewer)], Z, one.coef)
+        rows = np.arange(0, len(Z), max(1, len(Z) // fewer), dtype=np.intp)
+        # The Laplacian has no derivative where rows are tied; the other kernels do.
+        own = rows if isinstance(one.kernel, Laplacian) else None
+        at = one.kernel, Z[rows], Z, one.coef
+        if metric.warp is None:
+            M = mean_outer_product(*at, metric=metric, shape="diagonal", rows_in_Z=own)
+        else:  # with respect to the features, not to what the warp makes of them
+            weight = np.ones(len(rows))
+            M = squared_slopes(*at, metric=metric, weight=weight, rows_in_Z=own).means
+        return len(Z) * M
 
     return np.asarray(np.sum(run_blocks(slopes, parts, threads), axis=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -336,6 +336,24 @@ class Work:
         took = 0.0 if begin is None else self.clock.now() - begin
         with self.lock:
             self.steps.append(Step(stage, what, float(gain), cost, took, begin is not None))
+
+    def tried(self, stage: str, what: str, begin: float) -> None:
+        """Record the time of a trial after which a step is not taken."""
+        self.step(stage, f"trial of {what}", np.nan, 0.0, begin)
+        self.not_kept(stage, [f"trial of {what}"])
+
+    def not_kept(self, stage: str, what: Collection[str]) -> None:
+        """Note that the results of steps that were done are not part of the model."""
+        with self.lock:
+            self.steps[:] = [
+                replace(s, taken=s.taken and not (s.stage == stage and s.what in what))
+                for s in self.steps
+            ]
+
+    def rounds_kept(self, configuration: Configuration, map_kind: str, kept: int) -> None:
+        """Note that the rounds of a metric or warp after the first ``kept`` are not used."""
+        later = range(kept + 1, kept + self.settings.rounds + 2)
+        self.not_kept("metric", [f"{configuration}, {map_kind}, round {r}" for r in later])
 
     def with_loss(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the loss of its held-out outputs."""

@@ -634,7 +634,7 @@ def project(
     """
     if len(names) == 2:
         return X, Z, (names[0], names[1])
-    components = PCA(2, svd_solver="full").fit(X)
+    components = PCA(2, svd_solver="full").set_output(transform="default").fit(X)
     x, y = (
         f"principal component {i + 1} ({100 * share:.0f} % of the variance)"
         for i, share in enumerate(components.explained_variance_ratio_)

@@ -49,12 +49,19 @@ def preparation_of(estimator: Estimator) -> PreparedTable | None:
     return record.any_prepared if isinstance(record, Fit) and record.prepared else None
 
 
+def reader_of(estimator: Estimator) -> PreparedTable | None:
+    """Return how raw columns become numbers, in the model or in the first step of a pipeline."""
+    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+    ready = fitted_attributes(first).get("prepared_")
+    return ready if isinstance(ready, PreparedTable) else preparation_of(estimator)
+
+
 def columns_of(estimator: Estimator) -> tuple[tuple[str, ...] | None, int, dict[str, str]]:
     """Return names (None: they have none) and number of its columns, and what is known of them."""
     first = estimator[0] if isinstance(estimator, Pipeline) else estimator
     fitted = fitted_attributes(first)
     names = tuple(str(name) for name in fitted.get("feature_names_in_", ())) or None
-    ready = preparation_of(estimator)
+    ready = reader_of(estimator)
     return names, int(fitted.get("n_features_in_", 0)), {} if ready is None else ready.kinds
 
 
@@ -311,7 +318,7 @@ class SampledRows:
 
     def inputs(self, estimator: Estimator) -> Any:
         """Return the rows as the estimator takes them for a prediction."""
-        if preparation_of(estimator) is not None:
+        if reader_of(estimator) is not None:
             return replace(self.block.table, named=columns_of(estimator)[0] is not None)
         if columns_of(estimator)[0] is not None:
             try:

@@ -247,8 +247,33 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, d)
         """
-        table, learned = self._learn(X, y, sample_weight, groups)
-        return learned.transform(TableRows(table), learned.positions)
+        return self.fit_features(X, y, sample_weight, groups)[0]
+
+    def fit_features(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        known: tuple[RawTable, Learned] | None = None,
+    ) -> tuple[FloatArray, tuple[RawTable, Learned]]:
+        """Learn, and return the features of the training rows and what has been read and learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in `fit`.
+        known : (RawTable, Learned), optional
+            Of a preparation of the same rows that differs in ``numbers`` only: nothing is read
+            again, and only numbers are learned again.
+
+        Returns
+        -------
+        features : array of shape (n, d)
+        known : (RawTable, Learned)
+        """
+        table, learned = self._learn(X, y, sample_weight, groups, known)
+        return learned.transform(TableRows(table), learned.positions), (table, learned)
 
     def transform(self, X: Any) -> FloatArray:
         """Convert rows into features.
@@ -383,9 +408,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         new._publish(prepared, texts)
         return new
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[RawTable, Learned]:
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        known: tuple[RawTable, Learned] | None = None,
+    ) -> tuple[RawTable, Learned]:
         settings = self._settings()
-        table = read_table(X)
+        table, learned = (read_table(X), None) if known is None else known
         if table.n_rows == 0:
             raise InvalidInputError(
                 f"X has 0 sample(s) (shape=(0, {len(table.columns)})) while a minimum of 1 is "
@@ -397,7 +429,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 "each row."
             )
         weight = check_weight(sample_weight, table.n_rows)
-        learned = learn(table, y, weight, groups, settings)
+        learned = learn(table, y, weight, groups, settings, learned)
         names = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables, of frames
         names = X.names if isinstance(X, RawTable) else names
         texts = table.named and all(isinstance(name, str) for name in names)

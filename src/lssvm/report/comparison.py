@@ -91,7 +91,8 @@ def others(rows: SampledRows, classes: bool) -> dict[str, Any]:
         SimpleImputer(strategy="constant", fill_value=-1.0, keep_empty_features=True),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=100),
     )
-    prepared = ColumnTransformer([("numbers", scaled, numbers), ("texts", spread, words)])
+    columns = [("numbers", scaled, numbers), ("texts", spread, words)]
+    prepared = ColumnTransformer(columns).set_output(transform="default")
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     trees = boosting(max_iter=TREES, categorical_features=few, random_state=0)
     if classes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lssvm._core.arrays import IntArray
+from lssvm.fitting.table_record import TableFit, seconds_of_stages, why_not
 from lssvm.plots import PrototypesDisplay, SparsityDisplay, TuningSurfaceDisplay
 from lssvm.plots.base import class_positions, fitted_attributes
 from lssvm.plots.charts import Band, Chart, Line, Points, Star
@@ -160,8 +161,40 @@ def configurations(subject: Subject) -> html.Section | None:
     )
     caption = "Configurations, with the explained variance of held-out rows."
     head = ["Configuration", "Weight", "Explained", "Metric", "Time"]
-    body = [html.table(caption, head, rows)]
+    body = [html.table(caption, head, rows), *_steps(subject, record)]
     return html.Section("configurations", "What was tried", "Configurations", text, body)
+
+
+def _steps(subject: Subject, record: TableFit) -> list[html.Markup]:
+    """Return the time of every stage, and what further steps would bring, or brought."""
+    assert record.tuning is not None
+    steps = record.tuning.steps
+    spent = {stage: time for stage, time in seconds_of_stages(steps).items() if time > 0}
+    if not spent:
+        return []
+    subject.facts["steps"] = [
+        {
+            "stage": step.stage,
+            "step": step.what,
+            "gain": step.gain if np.isfinite(step.gain) else None,
+            "cost": step.cost,
+            "seconds": step.seconds,
+            "taken": step.taken,
+        }
+        for step in steps
+    ]
+    lines = [(stage, time, duration(time)) for stage, time in spent.items()]
+    caption = f"What the {duration(sum(spent.values()))} of the fit were spent on."
+    body = [html.bar_table(caption, ["Stage", "", "Time"], lines)]
+    further = [
+        [step.what, why, gain.replace("%", " %") or UNKNOWN]
+        for step in steps
+        for why, gain in why_not(step)
+    ]
+    if further:
+        caption = "What the next steps would gain, or gained: the fall of the held-out loss."
+        body.append(html.table(caption, ["Step", "Why it is not in the model", "Gain"], further))
+    return body
 
 
 def learning(subject: Subject) -> html.Section | None:
