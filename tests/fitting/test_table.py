@@ -565,6 +565,21 @@ def test_configurations_are_fitted_where_the_stack_gains_enough():
     assert worth_fitting(late, different, 1.0) == different[:1]
 
 
+def test_a_second_configuration_is_fitted_where_few_rows_make_up_the_log_loss():
+    p = problem(1200, classes=True)
+    wrong = {few: np.where(np.arange(1200) % (200 if few else 10) == 0, -1, 1) for few in (1, 0)}
+    sure = {few: candidates_of(p, [p.Y * wrong[few][:, None]] * 3) for few in (1, 0)}
+    for few, cost, count in ((1, 1.0, 2), (0, 1.0, 1), (1, 1.01, 1)):
+        work = make_work(p)
+        assert len(worth_fitting(work, sure[few], cost)) == count
+        assert abs(work.steps[0].gain) < 0.01 and work.steps[0].taken == (count > 1)
+    assert len(worth_fitting(make_work(p), sure[1], 1.0, 1)) == 1
+    assert len(worth_fitting(make_work(p, log_loss=False), sure[1], 1.0)) == 1
+    task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
+    scorer = ClassScorer(task, p.classes, p.weight, "accuracy")
+    assert len(worth_fitting(make_work(p, scorer=scorer), sure[1], 1.0)) == 1
+
+
 def test_the_unit_of_the_targets_decides_nothing():
     p = smooth_or_noise(1200, True)
     e = 0.3 * np.random.default_rng(1).normal(size=(3, 1200, 1))

@@ -35,6 +35,7 @@ from lssvm.fitting.stacking import (
     mean_loss,
     most_used,
     row_losses,
+    rows_that_count,
 )
 from lssvm.fitting.table_large import (
     allowed_for_all_rows,
@@ -85,6 +86,7 @@ _REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less
 _MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
 _COMPARED_ROWS = 3000  # on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # share by which the loss of rows that made a metric may be smaller
+_FEW_ROWS = 20.0  # that make up a loss: fewer do not show which configurations are needed
 _NEXT_GAIN = 0.7  # of the last doubling's gain that the next one is expected to have
 
 
@@ -648,23 +650,31 @@ def worth_fitting(
 ) -> list[Candidate]:
     """Return the candidates whose outputs, stacked with those before them, gain enough.
 
-    Stacks are compared on held-out rows, with weights fitted to other held-out rows. With ``most``
-    the result has at most so many candidates, and at least one.
+    Stacks are compared on held-out rows, with weights fitted to other held-out rows. Where a few of
+    these make up the log loss of classes, a second candidate is taken in any case if it costs no
+    more than a unit: its gain is chance, and the leave-one-out outputs of all rows will show it.
+    With ``most`` the result has at most so many candidates, and at least one.
     """
     problem, rows = work.problem, candidates[0].rows
     pool = [c for c in candidates if c.rows is rows and c.outputs is not None]
     if rows is None or len(pool) < 2 or work.clock.over(0.8):
         return candidates[:1]
     Y, weight, folds = problem.Y[rows], problem.weight[rows], work.folds[rows]
+    scorer = work.scorer if work.scorer is not None and work.scorer.chooses else None
 
-    def loss_of(chosen: list[Candidate]) -> float:
+    def stacked(chosen: list[Candidate]) -> FloatArray:
         outputs = [c.outputs for c in chosen if c.outputs is not None]
         outputs *= 2 if len(outputs) == 1 else 1  # so that a single one is shrunk as several are
-        stacked = cross_stack(outputs, Y, weight, folds, StackRule(work.loss))
-        if work.scorer is not None and work.scorer.chooses:
-            return float(work.scorer.loss(stacked, rows))
-        return mean_loss(stacked, Y, weight, work.loss)
+        return cross_stack(outputs, Y, weight, folds, StackRule(work.loss))
 
+    def loss_of(chosen: list[Candidate]) -> float:
+        if scorer is not None:
+            return float(scorer.loss(stacked(chosen), rows))
+        return mean_loss(stacked(chosen), Y, weight, work.loss)
+
+    few = False
+    if cost <= 1.0 and work.loss == "log" and scorer is None:
+        few = rows_that_count(row_losses(stacked(pool[:1]), Y, "log"), weight) < _FEW_ROWS
     chosen, best = pool[:1], loss_of(pool[:1])
     most = len(pool) if most is None else min(most, len(pool))
     threads, operations = work.settings.engine.threads, 1e4 * Y.size
@@ -676,7 +686,7 @@ def worth_fitting(
         )
         loss, i = min(zip(losses, others, strict=True))
         gain = (best - loss) / abs(best) if best else 0.0
-        taken = work.worth(gain, cost)
+        taken = work.worth(gain, cost) or (few and len(chosen) == 1)
         text = f"{pool[i].configuration} in the stack"
         work.step("configurations", text, gain, cost, begin if taken else None)
         if not taken:
