@@ -24,6 +24,7 @@ from lssvm.fitting.table import (
     fit_draft,
     fit_fallback,
     gain_of_size,
+    in_order,
     learn_on_rows,
     next_map,
     overfitted,
@@ -578,6 +579,18 @@ def test_a_second_configuration_is_fitted_where_few_rows_make_up_the_log_loss():
     task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
     scorer = ClassScorer(task, p.classes, p.weight, "accuracy")
     assert len(worth_fitting(make_work(p, scorer=scorer), sure[1], 1.0)) == 1
+
+
+def test_squared_errors_rank_candidates_where_few_rows_make_up_the_log_loss():
+    p = problem(1200, classes=True)
+    for step, order in ((200, [1, 0]), (10, [0, 1])):
+        wrong = np.where(np.arange(1200) % step == 0, -1.0, 1.0)[:, None]
+        found = candidates_of(p, [p.Y * wrong] * 3)[:2]
+        found = [replace(c, loss=v, error=1.0 - v) for c, v in zip(found, (0.1, 0.2), strict=True)]
+        assert in_order(make_work(p), found[::-1]) == [found[i] for i in order]
+        assert in_order(make_work(p, log_loss=False), found[::-1]) == found
+    unknown = [replace(c, outputs=None) for c in found]
+    assert in_order(make_work(p), unknown) == unknown
 
 
 def test_the_unit_of_the_targets_decides_nothing():
