@@ -24,6 +24,7 @@ from lssvm.fitting.table import (
     fit_draft,
     fit_fallback,
     gain_of_size,
+    in_order,
     learn_on_rows,
     next_map,
     overfitted,
@@ -616,6 +617,33 @@ def test_configurations_are_fitted_where_the_stack_gains_enough():
         assert len(worth_fitting(make_work(p), different, 1.0, most)) == count
     late = make_work(p, Clock(0.0))
     assert worth_fitting(late, different, 1.0) == different[:1]
+
+
+def test_a_second_configuration_is_fitted_where_few_rows_make_up_the_log_loss():
+    p = problem(1200, classes=True)
+    wrong = {few: np.where(np.arange(1200) % (200 if few else 10) == 0, -1, 1) for few in (1, 0)}
+    sure = {few: candidates_of(p, [p.Y * wrong[few][:, None]] * 3) for few in (1, 0)}
+    for few, cost, count in ((1, 1.0, 2), (0, 1.0, 1), (1, 1.01, 1)):
+        work = make_work(p)
+        assert len(worth_fitting(work, sure[few], cost)) == count
+        assert abs(work.steps[0].gain) < 0.01 and work.steps[0].taken == (count > 1)
+    assert len(worth_fitting(make_work(p), sure[1], 1.0, 1)) == 1
+    assert len(worth_fitting(make_work(p, log_loss=False), sure[1], 1.0)) == 1
+    task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
+    scorer = ClassScorer(task, p.classes, p.weight, "accuracy")
+    assert len(worth_fitting(make_work(p, scorer=scorer), sure[1], 1.0)) == 1
+
+
+def test_squared_errors_rank_candidates_where_few_rows_make_up_the_log_loss():
+    p = problem(1200, classes=True)
+    for step, order in ((200, [1, 0]), (10, [0, 1])):
+        wrong = np.where(np.arange(1200) % step == 0, -1.0, 1.0)[:, None]
+        found = candidates_of(p, [p.Y * wrong] * 3)[:2]
+        found = [replace(c, loss=v, error=1.0 - v) for c, v in zip(found, (0.1, 0.2), strict=True)]
+        assert in_order(make_work(p), found[::-1]) == [found[i] for i in order]
+        assert in_order(make_work(p, log_loss=False), found[::-1]) == found
+    unknown = [replace(c, outputs=None) for c in found]
+    assert in_order(make_work(p), unknown) == unknown
 
 
 def test_the_unit_of_the_targets_decides_nothing():

@@ -379,6 +379,9 @@ MUTATIONS = (
     change("overfitted", "A > 2.0 * np.sqrt(sum(B))", "A > 0.0", "fitting/test_table.py"),
     change("overfitted", "A[1] - A[0]", "A[0] - A[1]", "fitting/test_table.py"),
     change("worth_fitting", "(A - B) / abs(A) if A else 0.0", "(A - B)", "fitting/test_table.py"),
+    change("worth_fitting", "A and len(B) == 1", "A", "fitting/test_table.py"),
+    change("in_order", "lambda c: c.error", "lambda c: c.loss", "fitting/test_table.py"),
+    change("rows_that_count", "A.sum() ** 2", "A.sum()", "fitting/test_table.py"),
     change("fit_fallback", "0.5 / A(B(C, D, E))", "50.0 / A(B(C, D, E))", "fitting/test_table.py"),
     change("without_rows", "A[B] = np.nan", "A[B] = 0.0", "fitting/test_table.py"),
     change(

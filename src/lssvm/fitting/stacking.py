@@ -73,6 +73,20 @@ def mean_loss(outputs: FloatArray, Y: FloatArray, weight: FloatArray, loss: Stac
     return float(np.average(row_losses(outputs[good], Y[good], loss), weights=weight[good]))
 
 
+def rows_that_count(losses: FloatArray, weight: FloatArray) -> float:
+    """Return by how many rows of equal loss a mean of losses (n,) would vary as much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.fitting.stacking import rows_that_count
+    >>> rows_that_count(np.array([0.0, 0.0, 2.0, 2.0]), np.ones(4))
+    2.0
+    """
+    parts = weight * losses
+    return float(parts.sum() ** 2 / max(parts @ parts, np.finfo(np.float64).tiny))
+
+
 def fit_stack(
     outputs: Sequence[FloatArray],
     Y: FloatArray,

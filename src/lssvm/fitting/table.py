@@ -35,6 +35,7 @@ from lssvm.fitting.stacking import (
     mean_loss,
     most_used,
     row_losses,
+    rows_that_count,
 )
 from lssvm.fitting.table_large import (
     allowed_for_all_rows,
@@ -85,6 +86,7 @@ _REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less
 _MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
 _COMPARED_ROWS = 3000  # on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # share by which the loss of rows that made a metric may be smaller
+_FEW_ROWS = 20.0  # that make up a log loss: fewer do not show which candidates are better
 _NEXT_GAIN = 0.7  # of the last doubling's gain that the next one is expected to have
 
 
@@ -575,7 +577,7 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
             begun = next((d for c, d in zip(several, drafts, strict=True) if c is candidate), None)
             return learn_on_rows(work, candidate, rows, scored, map_kind, most, begun)
 
-        return best_first(work.parallel(one, list(enumerate(jobs))))
+        return in_order(work, work.parallel(one, list(enumerate(jobs))))
 
     if clock.over(0.3):
         plan = plan.keep(plan.candidates[:1])
@@ -622,6 +624,30 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
             yield plan, refitted
 
 
+def made_by_few_rows(work: Work, candidate: Candidate) -> bool:
+    """Return whether a few rows make up the log loss of the held-out outputs of a candidate.
+
+    Where classes are nearly certain, these are the rows that are wrong, and differences of the loss
+    are chance.
+    """
+    scored = work.scorer is not None and work.scorer.chooses
+    if work.loss != "log" or scored or candidate.outputs is None or candidate.rows is None:
+        return False
+    Y, weight = work.problem.Y[candidate.rows], work.problem.weight[candidate.rows]
+    outputs = fit_stack([candidate.outputs], Y, weight, "log").outputs([candidate.outputs])
+    return rows_that_count(row_losses(outputs, Y, "log"), weight) < _FEW_ROWS
+
+
+def in_order(work: Work, candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates in order of their losses.
+
+    Where a few rows make up the log loss of the best one, the order is that of squared errors, to
+    which no row adds much.
+    """
+    found = best_first(candidates)
+    return sorted(found, key=lambda c: c.error) if made_by_few_rows(work, found[0]) else found
+
+
 def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:
     """Return the best candidate of every kernel, and those with nearly as good a scaling."""
     best: dict[str, float] = {}
@@ -655,8 +681,10 @@ def worth_fitting(
 ) -> list[Candidate]:
     """Return the candidates whose outputs, stacked with those before them, gain enough.
 
-    Stacks are compared on held-out rows, with weights fitted to other held-out rows. With ``most``
-    the result has at most so many candidates, and at least one.
+    Stacks are compared on held-out rows, with weights fitted to other held-out rows. Where a few of
+    these make up the log loss, a second candidate is taken in any case if it costs no more than a
+    unit: the leave-one-out outputs of all rows will show whether it is needed. With ``most`` the
+    result has at most so many candidates, and at least one.
     """
     problem, rows = work.problem, candidates[0].rows
     pool = [c for c in candidates if c.rows is rows and c.outputs is not None]
@@ -672,6 +700,7 @@ def worth_fitting(
             return float(work.scorer.loss(stacked, rows))
         return mean_loss(stacked, Y, weight, work.loss)
 
+    few = cost <= 1.0 and made_by_few_rows(work, pool[0])
     chosen, best = pool[:1], loss_of(pool[:1])
     most = len(pool) if most is None else min(most, len(pool))
     threads, operations = work.settings.engine.threads, 1e4 * Y.size
@@ -683,7 +712,7 @@ def worth_fitting(
         )
         loss, i = min(zip(losses, others, strict=True))
         gain = (best - loss) / abs(best) if best else 0.0
-        taken = work.worth(gain, cost)
+        taken = work.worth(gain, cost) or (few and len(chosen) == 1)
         text = in_stack(pool[i])
         work.step("configurations", text, gain, cost, begin if taken else None)
         if not taken:
