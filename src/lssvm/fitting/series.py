@@ -165,10 +165,24 @@ def check_order(when: Times, what: str) -> None:
 
 
 def index_times(y: Any) -> Any:
-    """Return the times that a series of pandas has as its index; None where it has none."""
+    """Return the times that a series or frame of pandas has as its index; None without any."""
     index = getattr(y, "index", None)
-    dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex")
-    return index if dated and getattr(y, "ndim", 1) == 1 else None
+    return index if type(index).__name__ in ("DatetimeIndex", "PeriodIndex") else None
+
+
+def check_same_times(y: Any, X: Any, name: str, inputs_name: str) -> None:
+    """Raise where a series and its inputs both have dates, and other ones."""
+    if index_times(y) is None or index_times(X) is None:
+        return
+    when, then = read_times(y.index, name), read_times(X.index, inputs_name)
+    other = np.flatnonzero(when != then)
+    if len(other):
+        i = int(other[0])
+        raise InvalidInputError(
+            f"The times of {inputs_name} are not those of {name}: at position {i} it has "
+            f"{then[i].astype('datetime64[s]')}, and {name} {when[i].astype('datetime64[s]')}. "
+            f"Give the rows of the same times, in the same order ({inputs_name}.loc[{name}.index])."
+        )
 
 
 def _days(when: Times) -> Any:
@@ -276,7 +290,9 @@ def _one_series(y: Any, X: Any, name: str, inputs_name: str) -> Series:
             "in, or cut the series there and give the pieces as a list of series."
         )
     check_magnitude(values, name, "divide the series by a constant")
-    return Series(values, None if X is None else check_inputs(X, len(values), inputs_name))
+    inputs = None if X is None else check_inputs(X, len(values), inputs_name)
+    check_same_times(y, X, name, inputs_name)
+    return Series(values, inputs)
 
 
 def check_inputs(X: Any, n: int, name: str) -> FloatArray:
@@ -288,6 +304,8 @@ def check_inputs(X: Any, n: int, name: str) -> FloatArray:
             f"{name} has shape {np.shape(X)}: give a table of {n} rows, one for each time, and at "
             "least one column."
         )
+    if (index := index_times(X)) is not None:
+        check_order(read_times(index, name), name)
     if not np.isfinite(table).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
         raise InvalidInputError(
