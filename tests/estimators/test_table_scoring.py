@@ -206,6 +206,15 @@ def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
     assert np.isfinite(scorer.loss(outputs, rows))
 
 
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1", None])
+def test_outputs_that_are_rounding_say_nothing(scoring):
+    """Every input once with each label: the offsets of folds differed from that of the model."""
+    X = (rng := np.random.default_rng(1)).normal(size=(60, 3))
+    model = LSSVMClassifier("fast", scoring=scoring, n_jobs=1)
+    model.fit(np.tile(X, (2, 1)), np.repeat([0, 1], 60))
+    np.testing.assert_allclose(model.predict_proba(rng.normal(size=(50, 3))), 0.5, atol=0.01)
+
+
 def test_a_score_that_rounding_makes_imaginary_has_no_value_and_no_warning():
     def rooted(model, X, y):  # as Matthews' correlation for weights of many decades
         return np.sqrt(np.float64(-1e-20))
