@@ -127,13 +127,15 @@ def test_inputs_whose_dates_are_not_those_of_the_series_are_refused():
     model = NARX(LSSVR(), 3, exog_lags=1)
     with pytest.raises(InvalidInputError, match="The times of X do not ascend"):
         model.fit(y, X[:60][::-1])
-    with pytest.raises(InvalidInputError, match=r"times of X are not those of y: at position 0"):
+    with pytest.raises(
+        InvalidInputError, match=r"times of X are not those of its series: at position 0"
+    ):
         model.fit(y, X[1:61])
     model.fit(y, X[:60].to_period("D"))
     assert len(model.forecast(5, X[60:])) == 5
     with pytest.raises(InvalidInputError, match="The times of X_future do not ascend"):
         model.forecast(5, X[60:][::-1])
-    with pytest.raises(InvalidInputError, match="times of X_history are not those of history"):
+    with pytest.raises(InvalidInputError, match="times of X_history are not those of its"):
         model.forecast(5, X[60:], history=y[:40], X_history=X[1:41])
 
 

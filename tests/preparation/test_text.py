@@ -12,7 +12,7 @@ from tests.preparation.texts import job_titles, product_names, reviews
 
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import ColumnWarning, InvalidInputError
-from lssvm.data import text
+from lssvm.data import text as text_module
 from lssvm.data.columns import read_table
 from lssvm.data.text import BUCKETS, LONGEST, hashed_n_grams, is_text, learn_text
 from lssvm.preparation import TablePreparation
@@ -187,15 +187,15 @@ def test_2000_characters_of_a_text_are_read():
 
 
 def test_singular_vectors_come_from_10000_texts_at_most(monkeypatch):
-    assert text._FIT_TEXTS == 10_000
-    monkeypatch.setattr(text, "_FIT_TEXTS", 70)
-    seen, leading = [], text._leading_vectors
+    assert text_module._FIT_TEXTS == 10_000
+    monkeypatch.setattr(text_module, "_FIT_TEXTS", 70)
+    seen, leading = [], text_module._leading_vectors
 
     def counted(blocks, weight):
         seen.append(sum(block.shape[0] for block in blocks))
         return leading(blocks, weight)
 
-    monkeypatch.setattr(text, "_leading_vectors", counted)
+    monkeypatch.setattr(text_module, "_leading_vectors", counted)
     texts, y = reviews(N)
     TablePreparation().fit(table(texts), y)
     assert len(set(texts)) > 100 and seen and max(seen) <= 70
