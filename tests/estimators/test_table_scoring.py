@@ -206,6 +206,20 @@ def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
     assert np.isfinite(scorer.loss(outputs, rows))
 
 
+def test_of_thresholds_that_differ_by_rounding_the_nearest_is_taken(monkeypatch):
+    outputs, rows, tried = np.linspace(-1.0, 1.3, 40)[:, None], np.arange(40), []
+
+    def loss(self, shifted, rows):
+        tried.append(float(shifted[0, 0] - outputs[0, 0]))
+        return 0.5 if len(tried) == 1 else 0.3 - 1e-15 * len(tried)
+
+    monkeypatch.setattr(ClassScorer, "loss", loss)
+    task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
+    scorer = ClassScorer(task, (outputs[:, 0] > 0).astype(int), np.ones(40), "f1")
+    (shift,) = scorer.decision_shift(outputs, rows)
+    assert len(tried) == 22 and abs(shift) == pytest.approx(min(np.abs(tried[1:])))
+
+
 @pytest.mark.parametrize("scoring", ["roc_auc", "f1", None])
 def test_outputs_that_are_rounding_say_nothing(scoring):
     """Every input once with each label: the offsets of folds differed from that of the model."""

@@ -16,6 +16,7 @@ from lssvm.fitting import (
     fit_table,
     table,
 )
+from lssvm.fitting import table_record
 from lssvm.fitting.screening import choose_by_other_folds, median_distance, screen, tune
 from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
@@ -726,3 +727,10 @@ def test_rounding_does_not_change_the_order_of_rows():
     dusty = X + 1e-15 * rng.random((2, 60, 2))
     np.testing.assert_array_equal(row_numbers(dusty[0]), row_numbers(X))
     np.testing.assert_array_equal(row_numbers(dusty[1]), row_numbers(X))
+
+
+def test_the_summary_counts_and_rounds_in_words():
+    counted = [table_record.number_of(n, "model") for n in (0, 1, 2, 1200)]
+    assert counted == ["0 models", "1 model", "2 models", "1,200 models"]
+    told = [table_record._percent(gain) for gain in (0.0123, -1e-9, -9.5, -10.5, -1e15)]
+    assert told == ["1.23%", "0.00%", "-950.00%", "below -1,000%", "below -1,000%"]
