@@ -12,7 +12,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.datasets import load_balance
 from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
-from lssvm.fitting import Problem
+from lssvm.fitting import Problem, table_scoring
 from lssvm.fitting.table_scoring import ClassScorer, HeldOut, NumberScorer, held_out_r2
 from lssvm.tasks import Classes, Numbers
 
@@ -204,6 +204,12 @@ def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
             assert np.isnan(scorer.score(outputs[alike], alike))
             assert scorer.loss(outputs[alike], alike) == np.inf
     assert np.isfinite(scorer.loss(outputs, rows))
+
+
+def test_thresholds_are_between_two_rows_where_many_are_the_largest():
+    places = table_scoring._between_rows(np.array([0.0, 2.0, 2.0, 2.0]), np.array([0.1, 0.5, 0.9]))
+    np.testing.assert_array_equal(places, [1.0, 1.0, 1.0])
+    assert len(table_scoring._between_rows(np.ones(3), np.array([0.5]))) == 0
 
 
 def test_of_thresholds_that_differ_by_rounding_the_nearest_is_taken(monkeypatch):

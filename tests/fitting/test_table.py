@@ -15,8 +15,8 @@ from lssvm.fitting import (
     TableSettings,
     fit_table,
     table,
+    table_record,
 )
-from lssvm.fitting import table_record
 from lssvm.fitting.screening import choose_by_other_folds, median_distance, screen, tune
 from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
