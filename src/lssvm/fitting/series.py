@@ -300,6 +300,7 @@ def check_inputs(X: Any, n: int, name: str, when: Times | None = None) -> FloatA
             f"{name} has a missing or infinite value ({table[row, column]}) in row {row}, column "
             f"{column}: fill it in, or leave the column out."
         )
+    check_magnitude(table, name, "divide the inputs by a constant", small=True)
     return table
 
 
