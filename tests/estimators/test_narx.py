@@ -588,7 +588,7 @@ def test_relevance_of_lags():
 @pytest.mark.filterwarnings("error")
 def test_inputs_that_are_too_large_are_refused_and_small_ones_are_not():
     y, u = np.sin(np.arange(40.0)), np.cos(np.arange(43.0))[:, None]
-    with pytest.raises(InvalidInputError, match="X has values of magnitude 1e.200"):
+    with pytest.raises(InvalidInputError, match="X has values of magnitude"):
         NARX(LSSVR(), 3, exog_lags=1).fit(y, 1e200 * u[:40])
     found = [NARX(LSSVR(), 3).fit(y, c * u[:40]).forecast(3, c * u[40:]) for c in (1.0, 1e-30)]
     np.testing.assert_allclose(*found, rtol=1e-6)
