@@ -33,6 +33,8 @@ def column(values):
         (["a", "b"] * 20, "classification", "text"),
         (["true", "false"] * 20, "classification", "true or false"),
         ([1, 2, 3, 4] * 10, "classification", "4 different whole numbers"),
+        (list(range(20)) * 2, "classification", "20 different whole numbers"),
+        (list(range(21)) * 2, "regression", "numbers"),
         (list(range(40)), "regression", "numbers"),
         ([0.5, 1.5] * 20, "regression", "numbers"),
     ],
@@ -43,6 +45,18 @@ def test_the_task_is_detected_and_said(tmp_path, values, task, reason):
     found = good(*words, "--json").json
     assert (found["task"], found["reason"]) == (task, reason)
     assert f"{task} of 'y'" in good(*words).err
+
+
+@pytest.mark.parametrize("texts", [100, 101])
+def test_more_than_100_texts_are_no_classes_unless_they_are_said_to_be(tmp_path, texts):
+    values = [f"t{i}" for i in range(texts)] * 2
+    data = write_csv(tmp_path / "d.csv", column(values))
+    words = ("train", data, "-t", "y", "-o", tmp_path / "m.lssvm", *QUICK)
+    if texts == 101:
+        found = lssvm(*words)
+        assert found.code == 2 and "--task" in found.err
+    else:
+        assert good(*words, "--json").json["task"] == "classification"
 
 
 def test_labels_come_back_as_they_were_written(tmp_path):

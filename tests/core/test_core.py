@@ -175,6 +175,16 @@ def test_progress_in_a_log_says_how_long_it_may_take():
     assert log.getvalue() == "lssvm: path, 20/60 evaluations, 1:00:00, at most 2:00:00 left\n"
 
 
+def test_progress_in_a_log_has_at_most_one_line_per_second(monkeypatch):
+    clock = iter([0.0, 0.4, 0.99, 1.0, 1.9, 1.95])
+    monkeypatch.setattr("lssvm._core.progress.time.monotonic", lambda: next(clock))
+    progress = Progress(1, log := io.StringIO())
+    for number in range(5):
+        progress({"text": f"step {number}"})
+    progress({"stage": "done", "text": "the last"})  # is shown in any case
+    assert log.getvalue().splitlines() == ["lssvm: step 0", "lssvm: step 3", "lssvm: the last"]
+
+
 def test_listeners_hear_every_event_while_they_listen():
     heard = []
     with listening(heard.append):

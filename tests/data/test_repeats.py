@@ -87,6 +87,25 @@ def test_copies_share_a_fold_however_many_there_are(times, classes):
         assert len(content_holdout(X, 0.2, **known).test[0]) == 10 * times
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e-3])
+def test_targets_that_nearly_agree_are_those_of_copies(scale):
+    """One by one they would leak: with noise of rounding alone the score of chance was 1."""
+    rng = np.random.default_rng(0)
+    rows, value = np.repeat(np.arange(40), 12), np.repeat(rng.normal(size=40), 12)
+    noise = rng.normal(size=480)
+    weight = rng.uniform(0.5, 2.0, 480)
+    for shift in (0.0, 1e6 * (np.arange(480) == 3)):  # one outlier moves no scale
+        for two in (False, True):
+            y = value + scale * noise + shift
+            y = np.column_stack([y, -y]) if two else y
+            assert not are_observations(rows, y)
+            assert not are_observations(rows, y, weight)
+            assert not are_observations(rows, 7.0 * y + 3.0)
+    assert are_observations(rows, value + 0.1 * noise)
+    chance = LSSVR("cv").fit(rng.normal(size=(40, 3))[rows], value + scale * noise)
+    assert chance.best_score_ < 0.1
+
+
 def test_observations_are_ten_of_each_whose_targets_differ():
     rng = np.random.default_rng(0)
     X = np.repeat(np.arange(50.0)[:, None], 10, axis=0)

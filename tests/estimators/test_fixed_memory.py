@@ -8,6 +8,7 @@ import pytest
 from lssvm import FixedSizeLSSVC, FixedSizeLSSVR, LSSVMRegressor
 from lssvm.codes import Coding
 from lssvm.data.folds import DistinctRows, hash_rows
+from lssvm.fitting import fixed_solution
 from lssvm.fitting.fixed_settings import SELECTED_FROM
 
 
@@ -107,3 +108,21 @@ def test_leaves_of_a_table_keep_to_the_memory_budget():
             tracemalloc.stop()
     assert peaks[10] < 1.5 * 10e6 + 8 * X.nbytes
     assert peaks[1000] > 40e6
+
+
+@pytest.mark.parametrize(("times", "kept"), [(2.1, True), (1.9, False)])
+def test_blocks_of_the_kernel_are_kept_if_they_take_half_of_what_remains(times, kept, monkeypatch):
+    n, m, seen = 4000, 50, []
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    products = fixed_solution.KernelProducts
+
+    def watched(*args, **options):
+        seen.append(options["keep"])
+        return products(*args, **options)
+
+    monkeypatch.setattr(fixed_solution, "KernelProducts", watched)
+    others = 8 * m * (m + 1) + 8 * (512 * m + 2**19 + 128 * m)
+    budget = int(others + times * 8 * n * (m + 1))
+    model = FixedSizeLSSVR(m, C=1.0, gamma=0.3, solver="pcg", memory_budget=budget, n_jobs=1)
+    model.fit(X, X[:, 0])
+    assert seen == [kept]

@@ -583,3 +583,14 @@ def test_relevance_of_lags():
     shares = model.estimator_.feature_relevance_
     assert shares.max() > 0.8
     assert np.isfinite(model.forecast(5)).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_inputs_that_are_too_large_are_refused_and_small_ones_are_not():
+    y, u = np.sin(np.arange(40.0)), np.cos(np.arange(43.0))[:, None]
+    with pytest.raises(InvalidInputError, match="X has values of magnitude"):
+        NARX(LSSVR(), 3, exog_lags=1).fit(y, 1e200 * u[:40])
+    found = [NARX(LSSVR(), 3).fit(y, c * u[:40]).forecast(3, c * u[40:]) for c in (1.0, 1e-30)]
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    with pytest.raises(InvalidInputError, match="X_future has values of magnitude"):
+        NARX(LSSVR(), 3).fit(y, u[:40]).forecast(3, 1e200 * u[40:])

@@ -112,6 +112,33 @@ def test_a_series_whose_dates_do_not_ascend_is_refused():
         model.forecast(5, history=shuffled)
 
 
+def test_a_frame_of_one_column_is_a_series_with_its_dates():
+    days = pd.date_range("2024-01-01", periods=60, freq="D")
+    frame = pd.DataFrame({"load": wave()}, index=days)
+    with pytest.raises(InvalidInputError, match="The times of y do not ascend"):
+        NARX(LSSVR(), 3).fit(frame[::-1])
+    forecast = NARX(LSSVR(), 3).fit(frame).forecast(5)
+    assert forecast.index[0] == days[-1] + pd.Timedelta("1D")
+
+
+def test_inputs_whose_dates_are_not_those_of_the_series_are_refused():
+    days = pd.date_range("2024-01-01", periods=65, freq="D")
+    y, X = pd.Series(wave(), index=days[:60]), pd.DataFrame({"u": wave(65)}, index=days)
+    model = NARX(LSSVR(), 3, exog_lags=1)
+    with pytest.raises(InvalidInputError, match="The times of X do not ascend"):
+        model.fit(y, X[:60][::-1])
+    with pytest.raises(
+        InvalidInputError, match=r"times of X are not those of its series: at position 0"
+    ):
+        model.fit(y, X[1:61])
+    model.fit(y, X[:60].to_period("D"))
+    assert len(model.forecast(5, X[60:])) == 5
+    with pytest.raises(InvalidInputError, match="The times of X_future do not ascend"):
+        model.forecast(5, X[60:][::-1])
+    with pytest.raises(InvalidInputError, match="times of X_history are not those of its"):
+        model.forecast(5, X[60:], history=y[:40], X_history=X[1:41])
+
+
 def test_a_calendar_goes_both_ways():
     for freq in ("D", "h", "B", "MS", "ME", "QS"):
         times = pd.date_range("2024-01-31", periods=30, freq=freq).to_numpy()

@@ -12,7 +12,7 @@ from lssvm._core.errors import InvalidInputError
 from lssvm.datasets import load_balance
 from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
-from lssvm.fitting import Problem
+from lssvm.fitting import Problem, table_scoring
 from lssvm.fitting.table_scoring import ClassScorer, HeldOut, NumberScorer, held_out_r2
 from lssvm.tasks import Classes, Numbers
 
@@ -204,6 +204,35 @@ def test_rows_of_one_class_have_no_rank_and_no_warning(scoring):
             assert np.isnan(scorer.score(outputs[alike], alike))
             assert scorer.loss(outputs[alike], alike) == np.inf
     assert np.isfinite(scorer.loss(outputs, rows))
+
+
+def test_thresholds_are_between_two_rows_where_many_are_the_largest():
+    places = table_scoring._between_rows(np.array([0.0, 2.0, 2.0, 2.0]), np.array([0.1, 0.5, 0.9]))
+    np.testing.assert_array_equal(places, [1.0, 1.0, 1.0])
+    assert len(table_scoring._between_rows(np.ones(3), np.array([0.5]))) == 0
+
+
+def test_of_thresholds_that_differ_by_rounding_the_nearest_is_taken(monkeypatch):
+    outputs, rows, tried = np.linspace(-1.0, 1.3, 40)[:, None], np.arange(40), []
+
+    def loss(self, shifted, rows):
+        tried.append(float(shifted[0, 0] - outputs[0, 0]))
+        return 0.5 if len(tried) == 1 else 0.3 - 1e-15 * len(tried)
+
+    monkeypatch.setattr(ClassScorer, "loss", loss)
+    task = Classes.of(np.array(["no", "yes"]), multiclass="ova")
+    scorer = ClassScorer(task, (outputs[:, 0] > 0).astype(int), np.ones(40), "f1")
+    (shift,) = scorer.decision_shift(outputs, rows)
+    assert len(tried) == 22 and abs(shift) == pytest.approx(min(np.abs(tried[1:])))
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1", None])
+def test_outputs_that_are_rounding_say_nothing(scoring):
+    """Every input once with each label: the offsets of folds differed from that of the model."""
+    X = (rng := np.random.default_rng(1)).normal(size=(60, 3))
+    model = LSSVMClassifier("fast", scoring=scoring, n_jobs=1)
+    model.fit(np.tile(X, (2, 1)), np.repeat([0, 1], 60))
+    np.testing.assert_allclose(model.predict_proba(rng.normal(size=(50, 3))), 0.5, atol=0.01)
 
 
 def test_a_score_that_rounding_makes_imaginary_has_no_value_and_no_warning():

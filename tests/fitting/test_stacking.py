@@ -219,6 +219,20 @@ def test_scores_that_differ_by_rounding_are_equal():
     np.testing.assert_allclose(stack.weights, full.weights)
 
 
+def test_stacks_without_a_score_are_not_taken():
+    """The scorer knows one model alone: the others, and stacks of more, have no value."""
+    Y, models, weight = log_problem(3)
+    kept = fit_stack([models[1]], Y, weight, "log").outputs([models[1]])
+    for none in (np.nan, -np.inf, np.inf):
+
+        def scorer(outputs, rows, none=none):
+            known = any(np.allclose(outputs, one) for one in (models[1], kept))
+            return 0.3 if known else none
+
+        stack = StackRule("log", scorer=scorer).fit(models, Y, weight, np.arange(len(Y)))
+        assert np.flatnonzero(stack.weights).tolist() == [1], none
+
+
 def test_a_scorer_orders_models_and_shifts_decisions():
     own = np.random.default_rng(0)
     y = np.where(own.uniform(size=(500, 1)) < 0.1, 1.0, -1.0)

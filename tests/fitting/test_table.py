@@ -15,6 +15,7 @@ from lssvm.fitting import (
     TableSettings,
     fit_table,
     table,
+    table_record,
 )
 from lssvm.fitting.screening import choose_by_other_folds, median_distance, screen, tune
 from lssvm.fitting.stacking import fit_stack, known_rows
@@ -552,6 +553,39 @@ def test_the_time_of_trials_counts():
     assert why_not(replace(step, gain=np.inf)) == [("not tried for its time", "")]
 
 
+def test_every_round_of_all_rows_has_the_setting_of_that_round_in_folds(monkeypatch):
+    """The first fold says by how much C and gamma change in a round, from nothing on."""
+    X = np.random.default_rng(0).normal(size=(300, 10))
+    p = Problem({"standardised": X}, X[:, :1] ** 2, np.ones(300))
+    work = make_work(p, rounds=6)
+    changed, given, mapped = [], [], []
+
+    def drafted(work, candidate, metric, setting, rows, n, tries):
+        model = fit_draft(work, candidate, metric, setting, rows, n, tries)
+        if tries == 3:
+            tuned = table.middle_setting(model.leaves)
+            changed.append([tuned.C / setting.C, tuned.gamma / setting.gamma])
+        if len(rows) == 300:
+            given.append(setting)
+        return model
+
+    def next_one(work, candidate, model, metric, rows, *options):
+        found = next_map(work, candidate, model, metric, rows, *options)
+        if len(rows) == 300:
+            mapped.append(found[1])
+        return found
+
+    monkeypatch.setattr(table, "fit_draft", drafted)
+    monkeypatch.setattr(table, "next_map", next_one)
+    start = Candidate(RBF, Setting(10.0, 0.02), 1.0, 0.0)
+    found = table.learn_in_folds(work, start, "metric")
+    assert 2 <= found.rounds < len(changed) and len(given) == len(mapped) == found.rounds
+    before, after = [start.setting, *mapped], [*given, found.setting]
+    ratios = [[b.C / a.C, b.gamma / a.gamma] for a, b in zip(before, after, strict=True)]
+    np.testing.assert_allclose(ratios, [[1.0, 1.0], *changed[: found.rounds]])
+    assert len(np.unique(np.round(changed[: found.rounds + 1], 6), axis=0)) > 1
+
+
 def test_the_width_of_a_kernel_moves_with_the_distances_of_its_rows():
     p = problem(300)
     work, every = make_work(p), np.arange(300)
@@ -807,3 +841,10 @@ def test_rounding_does_not_change_the_order_of_rows():
     dusty = X + 1e-15 * rng.random((2, 60, 2))
     np.testing.assert_array_equal(row_numbers(dusty[0]), row_numbers(X))
     np.testing.assert_array_equal(row_numbers(dusty[1]), row_numbers(X))
+
+
+def test_the_summary_counts_and_rounds_in_words():
+    counted = [table_record.number_of(n, "model") for n in (0, 1, 2, 1200)]
+    assert counted == ["0 models", "1 model", "2 models", "1,200 models"]
+    told = [table_record._percent(gain) for gain in (0.0123, -1e-9, -9.5, -10.5, -1e15)]
+    assert told == ["1.23%", "0.00%", "-950.00%", "below -1,000%", "below -1,000%"]

@@ -469,6 +469,32 @@ def test_prototypes_have_to_be_worth_their_cost(noise: float, cost: float, used:
     assert width_of_prototypes(work, plan, leaves, 50, cost)[1] is not None
 
 
+@pytest.mark.parametrize(
+    ("gains", "tried", "width"),
+    [
+        ((0.02, 0.03, 0.011), 3, 0.25),  # the best of three
+        ((0.004, 0.011, 0.012), 3, 1.0),  # another one may gain four times as much
+        ((0.002, 0.9, 0.9), 1, None),  # no hope
+        ((0.004, 0.005, 0.006), 3, None),
+    ],
+)
+def test_the_width_of_the_largest_gain_is_taken(
+    gains: tuple[float, ...], tried: int, width: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    problem = Problem({"standardised": X}, X[:, :1], np.ones(300))
+    work = Work(problem, TableSettings(), Clock(), None, np.arange(300) % 5, lambda event: None)
+    kind, rows = Configuration("standardised", "rbf"), np.arange(200, 300)
+    leaves = Candidate(kind, Setting(10.0, 0.5), 0.3, 0.0, outputs=X[200:, :1], rows=rows)
+    losses = [1.0, *(1.0 - gain for gain in gains)]
+    monkeypatch.setattr(table_prototypes, "mean_loss", lambda *given: losses.pop(0))
+    cost = 0.01 / work.settings.gain  # what gains one per cent
+    plan = Plan([leaves], learned=np.arange(200))
+    gain, gamma = width_of_prototypes(work, plan, leaves, 50, cost)
+    assert len(gains) - len(losses) == tried and gain == pytest.approx(max(gains[:tried]))
+    assert gamma == (None if width is None else 0.5 * width)
+
+
 @pytest.mark.parametrize("factor", [0.125, 0.25, 0.5, 1.0])
 def test_widths_from_an_eighth_of_that_of_the_leaves_to_it_are_tried(
     factor: float, monkeypatch: pytest.MonkeyPatch

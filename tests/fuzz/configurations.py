@@ -599,7 +599,20 @@ def _draw_series(rng: Random) -> Case:
     if rng.random() < 0.2:
         y[:] = y[:1]
     y = y * float(pick(rng, 1.0, 1.0, 1e-8, 1e8, 1e200))
-    return Case(series(rng), None, y, None, f"series of {n}")
+    model, inputs, said = series(rng), None, f"series of {n}"
+    if rng.random() < 0.3:
+        inputs = rng.normal(size=(n + 3, 2)) * float(pick(rng, 0.0, 1.0, 1e8, 1e200))
+        model.exog_lags, said = int(rng.integers(3)), f"{said} with inputs"
+    if rng.random() < 0.3:
+        import pandas as pd
+
+        days = pd.date_range("2020-02-28", periods=n + 3, freq=pick(rng, "D", "ME", "B", "h"))
+        order = rng.permutation(n) if rng.random() < 0.2 else np.arange(n)
+        y, said = pd.Series(y[order], days[:n][order]), f"{said} with dates"
+        y = y.to_frame() if rng.random() < 0.3 else y
+        inputs = None if inputs is None else pd.DataFrame(inputs, days)
+    known, new = (None, None) if inputs is None else (inputs[:n], inputs[n:])
+    return Case(model, known, y, None, said, None, new)
 
 
 def allowed(error: BaseException) -> bool:
@@ -772,7 +785,7 @@ def try_case(case: Case, folder: str, rng: Random) -> str:
             raise
         if isinstance(model, NARX):
             case.steps.append("forecast")
-            finite(model.forecast(3), "forecast")
+            finite(model.forecast(3, case.new), "forecast")
             return "answered"
         found = answers(case, model, case.X)
         if case.new is not None:
@@ -822,7 +835,7 @@ def check_table(
 
 def _fitted(case: Case) -> Any:
     if isinstance(case.model, NARX):
-        return clone(case.model).fit(case.y)
+        return clone(case.model).fit(case.y, case.X)
     if "scan" in case.said:
         data = scan(np.asarray(case.X), target=case.y, weight=case.weight)
         return clone(case.model).fit(data)

@@ -310,3 +310,12 @@ def test_a_column_of_unseen_levels_warns():
         warnings.simplefilter("error")
         preparation.transform({"job": ["nurse"] * 9 + ["cook"]})
         preparation.transform({"job": [None] * 9})
+
+
+@pytest.mark.parametrize(("values", "classes"), [(50, True), (51, False)])
+def test_up_to_50_whole_numbers_are_classes(values, classes):
+    town = [f"t{i}" for i in range(60)] * 10
+    y = np.arange(600) % values
+    names = TablePreparation().fit({"town": town, "x": np.sin(np.arange(600.0))}, y)
+    encoded = [n for n in names.get_feature_names_out() if n.startswith("town")]
+    assert len(encoded) == (values - 1 if classes else 1)

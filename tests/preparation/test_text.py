@@ -12,6 +12,7 @@ from tests.preparation.texts import job_titles, product_names, reviews
 
 from lssvm import LSSVMClassifier, LSSVMRegressor
 from lssvm._core.errors import ColumnWarning, InvalidInputError
+from lssvm.data import text as text_module
 from lssvm.data.columns import read_table
 from lssvm.data.text import BUCKETS, LONGEST, hashed_n_grams, is_text, learn_text
 from lssvm.preparation import TablePreparation
@@ -172,6 +173,32 @@ def test_unusual_texts_have_finite_features():
     np.testing.assert_array_equal(out[7, 1:], lower[0, 1:])
     numbers = preparation.transform({"pay": PAY[:2], "text": [12.0, 13.0]})
     np.testing.assert_array_equal(numbers[0, 1:], out[9, 1:])
+
+
+def test_2000_characters_of_a_text_are_read():
+    texts, y = reviews(N)
+    preparation = TablePreparation().fit(table(texts), y)
+    start = "the food was fine " * 200
+    ends = ["", " great great", " awful awful awful"]
+    for length, same in ((2000, True), (1980, False)):
+        long = [start[:length] + end for end in ends]
+        out = preparation.transform({"pay": PAY[:3], "text": long})[:, 1:]
+        assert np.array_equal(out[0], out[1]) is np.array_equal(out[0], out[2]) is same
+
+
+def test_singular_vectors_come_from_10000_texts_at_most(monkeypatch):
+    assert text_module._FIT_TEXTS == 10_000
+    monkeypatch.setattr(text_module, "_FIT_TEXTS", 70)
+    seen, leading = [], text_module._leading_vectors
+
+    def counted(blocks, weight):
+        seen.append(sum(block.shape[0] for block in blocks))
+        return leading(blocks, weight)
+
+    monkeypatch.setattr(text_module, "_leading_vectors", counted)
+    texts, y = reviews(N)
+    TablePreparation().fit(table(texts), y)
+    assert len(set(texts)) > 100 and seen and max(seen) <= 70
 
 
 def test_bytes_are_text():

@@ -191,6 +191,9 @@ REPEATS = 10
 DISAGREEING = 0.1
 """How often targets of equal rows differ, of how often any two do, where rows are observations."""
 
+NEARLY_EQUAL = 0.01
+"""Share of the interquartile range of targets by which two of them may lie apart and be equal."""
+
 
 def repeats_by_nature(n_distinct: int, n: float) -> bool:
     """Return whether there are ten values or more, on average, for each distinct one.
@@ -224,8 +227,9 @@ def are_observations(
     observations, and are held out one by one: otherwise every fold would miss a category. What
     tells the two apart is the target. Copies of a row share it, observations draw it again. Equal
     rows are observations where there are ten of each or more, on average, and their targets differ
-    at least a tenth as often as those of any two rows. With targets :math:`v` of which a row
-    :math:`r` has the share :math:`p_{v|r}`,
+    at least a tenth as often as those of any two rows. Numbers that lie a hundredth of their
+    interquartile range apart, or less, are equal: noise of rounding makes no observations. With
+    targets :math:`v` of which a row :math:`r` has the share :math:`p_{v|r}`,
 
     .. math:: \sum_r p_r \big(1 - \sum_v p_{v|r}^2\big)
               \ge \tfrac{1}{10} \big(1 - \sum_v p_v^2\big).
@@ -262,16 +266,35 @@ def are_observations(
     n = len(keys) if n_observations is None else n_observations
     if not repeats_by_nature(len(rows), n):
         return False
-    values = np.asarray(targets, dtype=np.float64).reshape(len(keys), -1)
-    value = np.unique(hash_rows(values), return_inverse=True)[1].ravel()
     weight = np.ones(len(keys)) if weight is None else np.asarray(weight, dtype=np.float64)
-    total, mass = float(weight.sum()), np.bincount(place.ravel(), weight)
-    pair, cell = np.unique(place.ravel() * (value.max() + 1) + value, return_inverse=True)
-    both = np.bincount(cell.ravel(), weight)
-    size = mass[pair // (value.max() + 1)]
-    within = total - float((both[size > 0] ** 2 / size[size > 0]).sum())
-    overall = total - float((np.bincount(value, weight) ** 2).sum()) / total if total else 0.0
+    within = overall = 0.0
+    for column in np.asarray(targets, dtype=np.float64).reshape(len(keys), -1).T:
+        one, two = _differing(column, (place.ravel(), np.zeros(len(keys), dtype=np.intp)), weight)
+        within, overall = within + one, overall + two
     return within > 0 and within >= DISAGREEING * overall
+
+
+def _differing(
+    values: FloatArray, groupings: tuple[IntArray, ...], weight: FloatArray
+) -> list[float]:
+    """Return how often two values (n,) of a group differ, on average, for each grouping."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    reached = np.cumsum(np.bincount(rank.ravel(), weight))
+    ends = np.searchsorted(reached, np.array([0.25, 0.75]) * reached[-1])
+    near = NEARLY_EQUAL * float(np.ptp(distinct[np.minimum(ends, len(distinct) - 1)]))
+    low, high = np.searchsorted(distinct, values - near), np.searchsorted(distinct, values + near)
+    high += distinct[np.minimum(high, len(distinct) - 1)] == values + near
+    found = []
+    for group in groupings:
+        cell = group * (len(distinct) + 1)
+        order = np.argsort(cell + rank.ravel(), kind="stable")
+        ordered, until = (cell + rank.ravel())[order], np.append(0.0, np.cumsum(weight[order]))
+        equal = until[np.searchsorted(ordered, cell + high)]
+        equal -= until[np.searchsorted(ordered, cell + low)]
+        mass = np.bincount(group, weight)[group]
+        share = np.divide(equal, mass, out=np.ones(len(mass)), where=mass > 0)
+        found.append(float(weight @ np.where(share < 1.0 - 1e-9, 1.0 - share, 0.0)))
+    return found
 
 
 def count_observations(X: Array, targets: AnyArray | None = None) -> int:

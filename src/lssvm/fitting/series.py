@@ -85,10 +85,9 @@ class Calendar:
     @classmethod
     def of(cls, times: Any, what: str) -> Calendar:
         """Return the calendar of some times."""
-        when = read_times(times, what)
+        when = read_times(times, what, ascending=True)
         if len(when) < 2:
             raise InvalidInputError(f"The times of {what} are fewer than two: give all of them.")
-        check_order(when, what)
         ticks = when.astype(np.int64)
         gaps = np.diff(ticks)
         last = int(ticks[-1])
@@ -133,7 +132,7 @@ class Calendar:
         return 5 if self.weekdays else _SEASONS.get(self.step)
 
 
-def read_times(times: Any, what: str) -> Times:
+def read_times(times: Any, what: str, *, ascending: bool = False) -> Times:
     """Return times as datetime64 in microseconds, by the clock of their own zone."""
     values = times
     if getattr(values, "tz", None) is not None:  # of pandas
@@ -149,26 +148,27 @@ def read_times(times: Any, what: str) -> Times:
             f"The times of {what} have shape {when.shape} and {int(np.isnat(when).sum())} missing "
             "ones: give one time for each value."
         )
-    return when
-
-
-def check_order(when: Times, what: str) -> None:
-    """Raise where times do not ascend."""
     late = np.flatnonzero(np.diff(when) <= np.timedelta64(0, "us"))
-    if len(late):
+    if ascending and len(late):
         i = int(late[0]) + 1
         this, before = when[i].astype("datetime64[s]"), when[i - 1].astype("datetime64[s]")
         raise InvalidInputError(
             f"The times of {what} do not ascend: {this} at position {i} comes after {before}. "
             "Sort the series by time (sort_index), and drop duplicates."
         )
+    return when
 
 
 def index_times(y: Any) -> Any:
-    """Return the times that a series of pandas has as its index; None where it has none."""
+    """Return the times that a series or frame of pandas has as its index; None without any."""
     index = getattr(y, "index", None)
-    dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex")
-    return index if dated and getattr(y, "ndim", 1) == 1 else None
+    return index if type(index).__name__ in ("DatetimeIndex", "PeriodIndex") else None
+
+
+def _ascending_times(y: Any, what: str) -> Times | None:
+    """Return the times that are the index of a series or frame, if any; they have to ascend."""
+    index = index_times(y)
+    return None if index is None else read_times(index, what, ascending=True)
 
 
 def _days(when: Times) -> Any:
@@ -258,9 +258,7 @@ def open_series(y: Any, X: Any, name: str = "y", inputs_name: str = "X") -> list
 
 
 def _one_series(y: Any, X: Any, name: str, inputs_name: str) -> Series:
-    values, index = _numbers(y, name), index_times(y)
-    if index is not None:
-        check_order(read_times(index, name), name)
+    values, when = _numbers(y, name), _ascending_times(y, name)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or len(values) == 0:
@@ -276,11 +274,12 @@ def _one_series(y: Any, X: Any, name: str, inputs_name: str) -> Series:
             "in, or cut the series there and give the pieces as a list of series."
         )
     check_magnitude(values, name, "divide the series by a constant")
-    return Series(values, None if X is None else check_inputs(X, len(values), inputs_name))
+    inputs = None if X is None else check_inputs(X, len(values), inputs_name, when)
+    return Series(values, inputs)
 
 
-def check_inputs(X: Any, n: int, name: str) -> FloatArray:
-    """Return exogenous inputs as a table of n rows."""
+def check_inputs(X: Any, n: int, name: str, when: Times | None = None) -> FloatArray:
+    """Return exogenous inputs as a table of n rows, of the times of the series if both have any."""
     table = _numbers(X, name)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or table.shape[0] != n or table.shape[1] == 0:
@@ -288,12 +287,20 @@ def check_inputs(X: Any, n: int, name: str) -> FloatArray:
             f"{name} has shape {np.shape(X)}: give a table of {n} rows, one for each time, and at "
             "least one column."
         )
+    then = _ascending_times(X, name)
+    if when is not None and then is not None and (when != then).any():
+        i = int(np.argmax(when != then))
+        raise InvalidInputError(
+            f"The times of {name} are not those of its series: at position {i} {then[i]} in place "
+            f"of {when[i]}. Give the rows of the same times ({name}.loc[series.index])."
+        )
     if not np.isfinite(table).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
         raise InvalidInputError(
             f"{name} has a missing or infinite value ({table[row, column]}) in row {row}, column "
             f"{column}: fill it in, or leave the column out."
         )
+    check_magnitude(table, name, "divide the inputs by a constant", small=True)
     return table
 
 

@@ -23,6 +23,7 @@ from lssvm.uncertainty.probabilities import calibrate_log_odds
 
 _NEARBY = (25, 50, 100, 200)  # training rows that a local error is the average of
 _SPENT = 0.7  # of the time limit: then there is no time for nearby rows
+_EVEN = 1e-3  # range of log-odds below which they say nothing
 _ENOUGH = 100  # rows below which there are no local errors
 _OUTPUTS = 400_000  # outputs that probabilities are made of when that share is spent: a second
 
@@ -188,6 +189,9 @@ class ClassScorer:
 
     def calibrated(self, outputs: FloatArray, rows: IntArray, threads: int = 1) -> Probabilities:
         """Return the maps from outputs of some rows to probabilities."""
+        # Log-odds that hardly vary are rounding: a slope would make probabilities of it.
+        even = np.ptp(outputs, axis=0) < _EVEN if len(outputs) else np.zeros(0)
+        outputs = np.where(even, 0.0, outputs) if even.any() else outputs
         table = OutOfFold(outputs, self.labels[rows], self.weight[rows])
         code = self.task.code
         if code.n_classes > 2 and self.other_classes:
