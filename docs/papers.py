@@ -105,7 +105,9 @@ def _options() -> str:
         names = ", ".join(f"``{name}``" for name in switch["option"])
         printed = markup(switch["printed"])
         if "equation" in switch:
-            printed += f": :math:`{switch['equation']}`"
+            # Several formulas, so that the lines of a cell can break between them.
+            formulas = re.sub(r"([,;]) \\q?quad ", r"`\1 :math:`", switch["equation"])
+            printed += f": :math:`{formulas}`"
         text.append(f"   * - {names}\n     - {printed}\n     - {markup(switch['default'])}\n")
     return "".join(text) + "\n"
 

@@ -90,6 +90,11 @@ def _run(asked: argparse.Namespace) -> None:
         jobs = [job for job in jobs if job.needs_no_file]
     elif not asked.data.is_dir():
         raise SystemExit(f"--data {asked.data}: there is no such folder")
+    if not jobs:
+        plan = plans.quick() if asked.quick else plans.full()
+        there = dict.fromkeys(job.set for job in plan if asked.data or job.needs_no_file)
+        files = "" if asked.data else " without --data"
+        raise SystemExit(f"Nothing to measure. Sets of the plan{files}: {', '.join(there)}.")
     threads = asked.threads or max(1, (os.cpu_count() or 1) // asked.jobs)
     settings = running.Settings(
         None if asked.data is None else asked.data.resolve(),

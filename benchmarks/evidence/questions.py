@@ -5,7 +5,7 @@ A function returns the text of its section, or None where there are no records f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,14 +165,15 @@ def failures(records: Records) -> str | None:
     return grid(("method", "what", "records", "sets"), rows, left=2, words=1)
 
 
-def settings() -> str:
-    """List the methods of the study with their settings."""
+def settings(names: Collection[str]) -> str:
+    """List methods of the study with their settings."""
     words = {
         "frame": "as they are",
         "numbers": "medians, indicators",
         "standardised": "medians, indicators, standardised",
     }
-    rows = [(f"`{m.name}`", m.label, words[m.inputs], m.settings) for m in registry().values()]
+    known = [m for m in registry().values() if m.name in names]
+    rows = [(f"`{m.name}`", m.label, words[m.inputs], m.settings) for m in known]
     return grid(("name", "method", "columns", "settings"), rows, left=4)
 
 

@@ -286,12 +286,17 @@ SOURCE = f"{BY} from [`results/evidence.jsonl`](results/evidence.jsonl)"
 
 
 def everything(records: Records, pictures: dict[str, str], source: str = SOURCE) -> str:
-    """Return EVIDENCE.md: every question, or the command that would answer it."""
+    """Return EVIDENCE.md: every question, or the command that would answer it.
+
+    Of records from elsewhere: the questions that they answer, and the methods that they have.
+    """
+    whole = source == SOURCE
+    place = "[`evidence/`](evidence/)" if whole else "`benchmarks/evidence`"
     lines = [
         "# The evidence",
         "",
         f"Written {source}, one record per set, method and seed; nothing here is typed. Sets, "
-        "methods, measures and questions are in [`evidence/`](evidence/). Errors are per cent of "
+        f"methods, measures and questions are in {place}. Errors are per cent of "
         "wrong classes, or 100 (1 - R2); "
         "measures are 1 - AUC for two classes, log loss for more, root mean squared errors for "
         "numbers.",
@@ -301,6 +306,8 @@ def everything(records: Records, pictures: dict[str, str], source: str = SOURCE)
     after = {"Ranks": (RANKS,), "Time and size": (TIME, PREDICT, SIZE)}
     for name, question, wanted in questions.SECTIONS:
         text = question(records)
+        if text is None and not whole:
+            continue
         lines += ["", f"## {name}", ""]
         if text is None:
             about = "None" if question is questions.failures else f"No records yet: `{RUN} "
@@ -310,7 +317,8 @@ def everything(records: Records, pictures: dict[str, str], source: str = SOURCE)
         for picture in after.get(name, ()):
             if picture in pictures:
                 lines += ["", f"![{name}](../{picture})"]
-    lines += ["", "## Methods", "", questions.settings(), ""]
+    measured = registry() if whole else {record["method"] for record in records.all}
+    lines += ["", "## Methods", "", questions.settings(measured), ""]
     return "\n".join(lines)
 
 

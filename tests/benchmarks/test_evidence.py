@@ -400,6 +400,22 @@ def test_plans_are_small_sets_first_and_seeds_by_size():
         plans.named_sets(["gen_nothing"])
 
 
+def test_a_run_without_a_job_says_which_sets_there_are(tmp_path):
+    command = ["run", "--out", str(tmp_path / "records.jsonl"), "--quick", "--sets"]
+    for name in ("german_credit", "carseats"):  # a name of another list, and a file
+        with pytest.raises(SystemExit, match=r"plan without --data: .*\bgcr\b"):
+            evidence.main([*command, name])
+
+
+def test_records_from_elsewhere_are_read_without_what_they_do_not_answer(tmp_path, capsys):
+    made = {"set": "bal", "method": "svm", "seed": 0, "run": "a", "status": "error", "text": "no"}
+    (tmp_path / "few.jsonl").write_text(json.dumps(made) + "\n", encoding="utf-8")
+    evidence.main(["read", str(tmp_path / "few.jsonl")])
+    text = capsys.readouterr().out
+    assert "No records yet" not in text and "](evidence/)" not in text
+    assert "| `svm` |" in text and "`table-best`" not in text
+
+
 def test_a_run_writes_one_record_each_and_goes_on_where_it_was_stopped(tmp_path):
     asked = []
 

@@ -57,3 +57,11 @@ def test_types_in_signatures_are_links(browser):
         "return [...document.querySelectorAll('dt.sig a.reference')].map(e => e.textContent)"
     )
     assert "Kernel" in links
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_fit_on_a_desktop(browser, name):
+    browser.show(BUILT / f"{name}.html", 1280, 844, "light")
+    wide = "[...document.querySelectorAll('.pst-scrollable-table-container')]"
+    wide += ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 80))"
+    assert browser.run(f"return {wide}") == []

@@ -8,6 +8,7 @@ import pytest
 from tests.meta.tree import ROOT
 
 import lssvm
+from lssvm import datasets
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 ABOUT = PROJECT["project"]
@@ -99,7 +100,12 @@ def test_what_the_changelog_names_in_place_of_older_parameters_can_be_used():
     text = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("### Added")[0]
     rows = re.findall(r"^  \| `.*?` \| `(\w+)=(.*?)`(.*) \|$", text, flags=re.MULTILINE)
     assert {name for name, _, _ in rows} == {"kernel", "solver", "search", "multiclass"}
+    balance = datasets.load_balance()
+    X, y = balance.data[::5], balance.target[::5]
     for name, code, words in rows:
         package = import_module(re.search(r"`(lssvm\.\w+)`", words)[1])
-        model = lssvm.LSSVC(**{name: eval(code, dict(vars(package)))})
-        assert model.get_params(deep=False)[name] is not None
+        given = {name: eval(code, dict(vars(package)))}
+        model = lssvm.LSSVC(**given)
+        if name in {"search", "multiclass"}:  # thresholds of 0.2 belonged to the fixed-size models
+            model = lssvm.FixedSizeLSSVC(20, random_state=0, **given)
+        assert model.fit(X, y).predict(X).shape == y.shape
