@@ -207,5 +207,6 @@ def test_half_of_a_single_leaf_may_tell_that_all_rows_are_not_worth_it(monkeypat
     assert losses_of(model) == {"squared"}
     assert len(model.record_.local_members[0].local.leaves) == 1
     assert asked == [(log_odds._HALF_ERRORS, 1000)]  # not asked again of all rows: none was fitted
-    (step,) = [step for step in model.record_.tuning.steps if step.stage == "log loss"]
+    trial, step = [step for step in model.record_.tuning.steps if step.stage == "log loss"]
+    assert not trial.taken and trial.seconds > 0.0
     assert not step.taken and step.gain > 0 and step.seconds == 0.0

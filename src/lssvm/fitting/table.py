@@ -35,7 +35,6 @@ from lssvm.fitting.stacking import (
     mean_loss,
     most_used,
     row_losses,
-    rows_that_count,
 )
 from lssvm.fitting.table_large import (
     allowed_for_all_rows,
@@ -59,6 +58,8 @@ from lssvm.fitting.table_work import (
     Work,
     best_first,
     clearly_best,
+    in_order,
+    made_by_few_rows,
 )
 from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
@@ -86,7 +87,6 @@ _REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less
 _MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
 _COMPARED_ROWS = 3000  # on which leaves of two sizes are compared
 _OPTIMISM = 0.05  # share by which the loss of rows that made a metric may be smaller
-_FEW_ROWS = 20.0  # that make up a log loss: fewer do not show which candidates are better
 _NEXT_GAIN = 0.7  # of the last doubling's gain that the next one is expected to have
 
 
@@ -622,30 +622,6 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
         refitted = refit_by_log_loss(work, plan, fitted)
         if refitted is not None:
             yield plan, refitted
-
-
-def made_by_few_rows(work: Work, candidate: Candidate) -> bool:
-    """Return whether a few rows make up the log loss of the held-out outputs of a candidate.
-
-    Where classes are nearly certain, these are the rows that are wrong, and differences of the loss
-    are chance.
-    """
-    scored = work.scorer is not None and work.scorer.chooses
-    if work.loss != "log" or scored or candidate.outputs is None or candidate.rows is None:
-        return False
-    Y, weight = work.problem.Y[candidate.rows], work.problem.weight[candidate.rows]
-    outputs = fit_stack([candidate.outputs], Y, weight, "log").outputs([candidate.outputs])
-    return rows_that_count(row_losses(outputs, Y, "log"), weight) < _FEW_ROWS
-
-
-def in_order(work: Work, candidates: list[Candidate]) -> list[Candidate]:
-    """Return candidates in order of their losses.
-
-    Where a few rows make up the log loss of the best one, the order is that of squared errors, to
-    which no row adds much.
-    """
-    found = best_first(candidates)
-    return sorted(found, key=lambda c: c.error) if made_by_few_rows(work, found[0]) else found
 
 
 def better_inputs(candidates: list[Candidate], gain: float) -> list[Candidate]:

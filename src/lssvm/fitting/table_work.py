@@ -14,7 +14,7 @@ from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import run_blocks
 from lssvm._core.errors import Stopped
 from lssvm.fitting.record import Step
-from lssvm.fitting.stacking import StackRule, fit_stack, mean_loss
+from lssvm.fitting.stacking import StackRule, fit_stack, mean_loss, row_losses, rows_that_count
 from lssvm.fitting.table_record import KERNELS, SCALINGS, Configuration, Problem
 from lssvm.kernels import Metric
 from lssvm.kernels.base import Expansion
@@ -35,6 +35,9 @@ FEW = 1000
 
 SMALL = 1500
 """Number of rows from which metrics are compared on rows set aside; below it, in folds."""
+
+
+_FEW_ROWS = 20.0  # that make up a log loss: fewer do not show which candidates are better
 
 
 class OutOfTime(Stopped):
@@ -408,6 +411,30 @@ class Work:
 def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return candidates in order of their losses."""
     return sorted(candidates, key=lambda c: (not np.isfinite(c.loss), c.loss, c.error))
+
+
+def made_by_few_rows(work: Work, candidate: Candidate) -> bool:
+    """Return whether a few rows make up the log loss of the held-out outputs of a candidate.
+
+    Where classes are nearly certain, these are the rows that are wrong, and differences of the loss
+    are chance.
+    """
+    scored = work.scorer is not None and work.scorer.chooses
+    if work.loss != "log" or scored or candidate.outputs is None or candidate.rows is None:
+        return False
+    Y, weight = work.problem.Y[candidate.rows], work.problem.weight[candidate.rows]
+    outputs = fit_stack([candidate.outputs], Y, weight, "log").outputs([candidate.outputs])
+    return rows_that_count(row_losses(outputs, Y, "log"), weight) < _FEW_ROWS
+
+
+def in_order(work: Work, candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates in order of their losses.
+
+    Where a few rows make up the log loss of the best one, the order is that of squared errors, to
+    which no row adds much.
+    """
+    found = best_first(candidates)
+    return sorted(found, key=lambda c: c.error) if made_by_few_rows(work, found[0]) else found
 
 
 @dataclass(frozen=True, eq=False)
