@@ -45,6 +45,7 @@ from lssvm.kernels import Metric
 from lssvm.kernels.metric import check_length, read_metric
 from lssvm.local.engine import find_engine
 from lssvm.preparation import TablePreparation
+from lssvm.preparation.transformer import fit_features
 from lssvm.tasks import Classes, Task
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = No
         with warnings.catch_warnings():
             if prepared:  # the columns are the same
                 warnings.simplefilter("ignore", ColumnWarning)
-            table, known = preparation.fit_features(rows.X, rows.y, rows.weight, groups, known)
+            table, known = fit_features(preparation, rows.X, rows.y, rows.weight, groups, known)
         prepared[scaling], tables[scaling] = preparation.prepared_, table
         d = table.shape[1]
         check_length(settings.metric, d, f"the {scaling} columns of X are {d} prepared features")

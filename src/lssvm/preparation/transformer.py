@@ -247,33 +247,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, d)
         """
-        return self.fit_features(X, y, sample_weight, groups)[0]
-
-    def fit_features(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any,
-        known: tuple[RawTable, Learned] | None = None,
-    ) -> tuple[FloatArray, tuple[RawTable, Learned]]:
-        """Learn, and return the features of the training rows and what has been read and learned.
-
-        Parameters
-        ----------
-        X, y, sample_weight, groups
-            As in `fit`.
-        known : (RawTable, Learned), optional
-            Of a preparation of the same rows that differs in ``numbers`` only: nothing is read
-            again, and only numbers are learned again.
-
-        Returns
-        -------
-        features : array of shape (n, d)
-        known : (RawTable, Learned)
-        """
-        table, learned = self._learn(X, y, sample_weight, groups, known)
-        return learned.transform(TableRows(table), learned.positions), (table, learned)
+        return fit_features(self, X, y, sample_weight, groups)[0]
 
     def transform(self, X: Any) -> FloatArray:
         """Convert rows into features.
@@ -526,6 +500,34 @@ class Scalings:
         """Return the features of each preparation, shape (n, d); the rows are read once."""
         table = next(iter(self.by_name.values()))._read(X)
         return {name: one.prepared_.encode(table) for name, one in self.by_name.items()}
+
+
+def fit_features(
+    preparation: TablePreparation,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    known: tuple[RawTable, Learned] | None = None,
+) -> tuple[FloatArray, tuple[RawTable, Learned]]:
+    """Fit a preparation; return the features of its rows, and what has been read and learned.
+
+    Parameters
+    ----------
+    preparation : TablePreparation
+    X, y, sample_weight, groups
+        As in `TablePreparation.fit`.
+    known : (RawTable, Learned), optional
+        Of a preparation of the same rows that differs in ``numbers`` only: nothing is read again,
+        and only numbers are learned again.
+
+    Returns
+    -------
+    features : array of shape (n, d)
+    known : (RawTable, Learned)
+    """
+    table, learned = preparation._learn(X, y, sample_weight, groups, known)
+    return learned.transform(TableRows(table), learned.positions), (table, learned)
 
 
 def _check_number(name: str, value: Any, least: float, needed: str, whole: bool = False) -> None:
