@@ -42,7 +42,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navbar_center": [],
     "show_prev_next": False,
-    # Pages with wide tables have no list of their sections beside them.
+    # Pages with wide tables have no list of their sections.
     "secondary_sidebar_items": {"**": ["page-toc"], "choosing": [], "papers": []},
 }
 html_sidebars = {"index": [], "**": ["globaltoc.html"]}
