@@ -256,6 +256,7 @@ def fit_leaf(
     tries: int = 1,
     stop: Callable[[], bool] = lambda: False,
     D: FloatArray | None = None,
+    pairs: int | None = None,
     threads: int = 1,
     draft: bool = False,
     held_out: bool = True,
@@ -278,6 +279,8 @@ def fit_leaf(
         Called before every further try; True ends the search.
     D : array of shape (n, n), optional
         The distances, where they are known.
+    pairs : int, optional
+        Distances of all leaves that are fitted with this one, see `fill_distances`.
     threads : int, default=1
         For the distances.
     draft : bool, default=False
@@ -318,7 +321,7 @@ def fit_leaf(
         if D is not None:
             return D
         X = np.asarray(rows.X, dtype=np.float64)
-        return fill_distances(X, distance, np.empty((n, n)), threads=threads)
+        return fill_distances(X, distance, np.empty((n, n)), threads=threads, pairs=pairs)
 
     repeats = rows.repeats() if n > 1 else ALONE
     if start.loss == "logistic":
@@ -331,7 +334,7 @@ def fit_leaf(
         if shared or not draft:
             return double().astype(np.float32)
         X, out = np.asarray(rows.X, dtype=np.float64), np.empty((n, n), dtype=np.float32)
-        return fill_distances(X, distance, out, threads=threads, half=True)
+        return fill_distances(X, distance, out, threads=threads, half=True, pairs=pairs)
 
     spare: list[FloatArray] = []  # a matrix in single precision that can be overwritten
     refused: list[Setting] = []  # where single precision was not enough
