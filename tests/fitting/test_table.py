@@ -832,6 +832,11 @@ def test_merged_rows_are_weights():
         np.testing.assert_array_equal(merged.inputs[name], other.inputs[name])
     np.testing.assert_array_equal(merged.weight, other.weight)
     np.testing.assert_array_equal(merged.Y, other.Y)
+    quick = Problem(both(X[again]), y[again], np.ones(len(again))).merged(ranked=False)
+    counts = [dict(zip(p.Y.ravel(), p.weight, strict=True)) for p in (quick, other)]
+    assert quick.n == 30 and counts[0] == counts[1]
+    all_different = Problem(both(X), y, np.ones(30))
+    assert all_different.merged(ranked=False) is all_different
     few = Problem(both(np.zeros((10, 1))), np.arange(10.0)[:, None] % 2, np.ones(10)).merged()
     assert few.n == 10  # repeats with different targets are observations
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
 from lssvm._core.arrays import BoolArray, FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm._core.errors import NotPositiveDefiniteError, NumericalWarning, not_known, not_usable
 from lssvm._core.lapack import (
     factorise_triangle,
@@ -56,6 +57,7 @@ _JITTER = (0.0, 1e-10, 1e-8, 1e-6)  # shares of the mean diagonal
 _SINGULAR = 1e-12  # shares of the largest eigenvalue that count as 0
 _CLEAR = 1e-3  # ratio of the roots of pivots above which a block is far from singular
 _ENTRIES = 2**22  # numbers of a block of groups
+_SUMMED = 2**17  # numbers that are summed at a time: they fit into the cache
 _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row remains
 
 
@@ -127,15 +129,19 @@ class Repeats:
         """
         if not len(X):
             return cls()
-        flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
-        bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
         # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
-        sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        sums = np.empty(len(X), dtype=np.uint64)
+        for part in slices(len(X), max(1, _SUMMED // max(X.shape[1], 1))):
+            flat = np.ascontiguousarray(X[part] + 0.0)  # -0 is 0
+            bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
+            sums[part] = bits @ factors
         place, count = np.unique(sums, return_inverse=True, return_counts=True)[1:]
         twins = np.flatnonzero(count[place.ravel()] > 1)
         if not len(twins):
             return cls()
-        keys = flat[twins].view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
+        flat = np.ascontiguousarray(X[twins] + 0.0)
+        keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
         if are_observations(sums, Y, weight, observation_weight(len(X), weight)[0]):
             return cls()
         same = np.unique(keys, return_inverse=True)[1]
