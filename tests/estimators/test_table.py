@@ -404,6 +404,15 @@ class TestInterruption:
                 model.fit(X[:60], labels[:60])
             assert model.record_.state.interrupted and set(model.predict(new)) <= set(labels)
 
+    @pytest.mark.parametrize("copies", [1, 2])
+    def test_of_many_columns_less_is_computed_where_no_time_is_left(self, copies):
+        rng = np.random.default_rng(0)
+        A = np.tile(rng.normal(size=(1600 // copies, 300)), (copies, 1))
+        b = A[:, 0] + 0.1 * np.tile(rng.normal(size=1600 // copies), copies)
+        model = LSSVMRegressor(time_limit=1e-9, n_jobs=1).fit(A, b)
+        assert sum(len(leaf.rows.X) for leaf in model.record_.main.local.leaves) == 1600 // copies
+        assert model.score(A, b) > 0.2 and model.feature_importances_.sum() == pytest.approx(1.0)
+
     def test_a_tiny_time_limit_gives_a_model(self):
         model = LSSVMClassifier(time_limit=1e-9, n_jobs=1).fit(X, labels)
         assert list(model.preparations_) == ["standardised"]
@@ -706,6 +715,8 @@ def test_importances_of_many_features_look_at_fewer_rows(monkeypatch):
     few = table_record.column_importances(fit)
     assert many == 60 and max(looked) == 20
     assert few.argmax() == 0 and few.sum() == pytest.approx(1.0)
+    looked[:] = []
+    assert table_record.column_importances(fit, share=0.02).argmax() == 0 and max(looked) == 12
 
 
 @pytest.mark.parametrize("kind", [LSSVMClassifier, LSSVMRegressor])

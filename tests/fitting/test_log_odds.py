@@ -15,7 +15,6 @@ from lssvm.estimators import table_fit
 from lssvm.estimators.table_fit import settings_of
 from lssvm.fitting import Problem, TableSettings, fit_table, log_odds
 from lssvm.fitting.log_odds import log_odds_pay
-from lssvm.fitting.record import Step
 from lssvm.fitting.table_record import Configuration
 from lssvm.fitting.table_work import Clock
 from lssvm.local import LeafEngine
@@ -153,17 +152,14 @@ def test_rows_that_made_no_metric_decide_by_the_log_loss_whatever_the_scorer():
     good, bad = Y + random.normal(size=Y.shape), random.normal(size=Y.shape)
     flattered = np.where(np.arange(400)[:, None] < 200, 9.0 * Y, bad)  # by a metric of these rows
     problem = SimpleNamespace(n=400, Y=Y, weight=np.ones(400))
-    steps = [Step(stage, "", 0.1, 1.0, 2.0, True) for stage in ("metric", "log loss", "log loss")]
-    work = SimpleNamespace(problem=problem, folds=np.arange(400) % 5, steps=steps)
+    work = SimpleNamespace(problem=problem, folds=np.arange(400) % 5)
     plan, learner = SimpleNamespace(learned=np.arange(200)), SimpleNamespace(rounds=1)
 
     def pays(before, after):
         return log_odds_pay(work, plan, [(learner, None, before)], [(learner, None, after)])
 
     assert pays(bad, good)
-    assert all(step.taken for step in steps)
     assert not pays(good, bad)
-    assert [step.taken for step in steps] == [True, False, False]
     assert not pays(good, flattered)
     assert not pays(bad, flattered)  # equal where no metric was made
     chance = random.normal(size=Y.shape)
@@ -173,7 +169,7 @@ def test_rows_that_made_no_metric_decide_by_the_log_loss_whatever_the_scorer():
 @pytest.mark.parametrize("rejected", ["by the trial", "by the loss of all rows", "by the stack"])
 def test_what_was_tried_and_not_kept_is_shown(rejected, monkeypatch):
     if rejected == "by the stack":
-        monkeypatch.setattr(log_odds, "_smaller_log_loss", lambda *given: False)
+        monkeypatch.setattr(log_odds, "log_odds_pay", lambda *given: False)
     worse = {"by the trial": 2, "by the loss of all rows": 4}.get(rejected)
     scale, calls = log_odds.log_odds_scale, []
 
@@ -202,7 +198,7 @@ def test_half_of_a_single_leaf_may_tell_that_all_rows_are_not_worth_it(monkeypat
         asked.append((errors, len(known)))
         return False
 
-    monkeypatch.setattr(log_odds, "_smaller_log_loss", pays)
+    monkeypatch.setattr(log_odds, "log_odds_pay", pays)
     model = LSSVMClassifier(**ONE).fit(*two_normals(1600, 0))
     assert losses_of(model) == {"squared"}
     assert len(model.record_.local_members[0].local.leaves) == 1

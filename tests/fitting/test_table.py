@@ -599,7 +599,7 @@ def test_every_round_of_all_rows_has_the_setting_of_that_round_in_folds(monkeypa
     monkeypatch.setattr(table, "fit_draft", drafted)
     monkeypatch.setattr(table, "next_map", next_one)
     start = Candidate(RBF, Setting(10.0, 0.02), 1.0, 0.0)
-    found = table.learn_in_folds(work, start, "metric")
+    found, _ = table.learn_in_folds(work, start, "metric")
     assert 2 <= found.rounds < len(changed) and len(given) == len(mapped) == found.rounds
     before, after = [start.setting, *mapped], [*given, found.setting]
     ratios = [[b.C / a.C, b.gamma / a.gamma] for a, b in zip(before, after, strict=True)]
@@ -665,7 +665,8 @@ def test_configurations_are_fitted_where_the_stack_gains_enough():
     same = candidates_of(p, 0.9 * (p.Y + e[[0, 0, 0]]))
     for found, cost, count in ((different, 1.0, 3), (different, 1e6, 1), (same, 1.0, 1)):
         work = make_work(p)
-        assert len(worth_fitting(work, found, cost)) == count
+        chosen = worth_fitting(work, found, cost)
+        assert [c.step for c in chosen] == [None, 0, 1][:count]
         assert [step.taken for step in work.steps][: count - 1] == [True] * (count - 1)
         assert all(step.stage == "configurations" for step in work.steps)
     for most, count in ((0, 1), (2, 2), (9, 3)):
@@ -852,6 +853,11 @@ def test_merged_rows_are_weights():
         np.testing.assert_array_equal(merged.inputs[name], other.inputs[name])
     np.testing.assert_array_equal(merged.weight, other.weight)
     np.testing.assert_array_equal(merged.Y, other.Y)
+    quick = Problem(both(X[again]), y[again], np.ones(len(again))).merged(ranked=False)
+    counts = [dict(zip(p.Y.ravel(), p.weight, strict=True)) for p in (quick, other)]
+    assert quick.n == 30 and counts[0] == counts[1]
+    all_different = Problem(both(X), y, np.ones(30))
+    assert all_different.merged(ranked=False) is all_different
     few = Problem(both(np.zeros((10, 1))), np.arange(10.0)[:, None] % 2, np.ones(10)).merged()
     assert few.n == 10  # repeats with different targets are observations
 

@@ -250,8 +250,8 @@ MUTATIONS = (
     change(TOP, "(0.125, 0.25, 0.5, 1.0)", "(0.125, 0.25, 0.5, 0.5)", "fitting"),
     change(
         "add_prototypes",
-        "replace(A, seconds=B() - C)",
-        "replace(A, seconds=B() + C)",
+        "replace(A, seconds=B() - C, step=D)",
+        "replace(A, seconds=B() + C, step=D)",
         "fitting/test_table_prototypes.py",
     ),
     # stacks, warps, slopes at ties, drafts and gains

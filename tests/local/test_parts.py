@@ -9,6 +9,7 @@ from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import InvalidInputError
 from lssvm.local import LeafEngine, Rows, Setting, fit_leaf, fit_local, grow_tree
+from lssvm.local import model as local_model
 from lssvm.solvers import solve_exact
 
 rng = np.random.default_rng(0)
@@ -59,6 +60,20 @@ class TestTree:
             assert min(along) > 1.0 - 1e-9 and same == pytest.approx(1.0)
         else:  # a random one in proportion to the spread
             assert 0.5 < min(along) and same < 0.999
+
+    def test_many_features_are_looked_at_in_fewer_rows_where_no_time_is_left(self, monkeypatch):
+        X = np.random.default_rng(0).normal(size=(120, 900))
+        X[:, 3] *= 100.0
+        monkeypatch.setattr(local_model, "_WIDE_ENTRIES", 120 * 900)
+        looked, iterated = [], local_model._iterated
+        monkeypatch.setattr(
+            local_model, "_iterated", lambda A: looked.append(len(A)) or iterated(A)
+        )
+        for stop in (False, True):
+            tree = grow_tree(X, 60, stop=lambda stop=stop: stop)
+            assert abs(tree.directions[0][3]) > 0.99
+            assert [len(m) for m in tree.rows_by_leaf(X)] == [60, 60]
+        assert looked == [120, 15]
 
     def test_the_order_of_many_features_changes_no_leaf(self):
         X, order = rng.normal(size=(90, 400)), rng.permutation(400)

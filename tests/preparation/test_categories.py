@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 from tests.oracles import preparation as oracle
 
 from lssvm._core.errors import ColumnWarning, InvalidInputError
+from lssvm.data import preparation
 from lssvm.data.columns import read_table
 from lssvm.data.folds import assign_folds
 from lssvm.preparation import TablePreparation
@@ -225,6 +226,26 @@ def test_copies_of_a_table_tell_nothing_of_its_targets():
         {"town": [f"t{i}" for i in level], "x": x}, y[np.r_[150:300].tolist() * 3]
     )
     np.testing.assert_allclose(same[:150], single, atol=1e-9)
+
+
+def test_a_few_columns_of_a_wide_table_tell_that_rows_differ(monkeypatch):
+    hashed, hash_rows = [], preparation.hash_rows
+
+    def counting(*given, **options):
+        hashed.append(1)
+        return hash_rows(*given, **options)
+
+    monkeypatch.setattr(preparation, "hash_rows", counting)
+    own = np.random.default_rng(0)
+    X, y = own.integers(0, 2, size=(60, 400)), own.normal(size=(60, 1))
+    rows = [[*range(60)] * copies for copies in (1, 3)]
+    tables = [read_table(X[some].astype(float)) for some in rows]
+    weights = [
+        preparation._weight_of_a_row(table, y[some], np.ones(len(some)))
+        for table, some in zip(tables, rows, strict=True)
+    ]
+    assert weights == [1.0, 3.0]
+    assert len(hashed) == 65 + 1 + 400 + 1  # 64 columns, the next one and targets; all of copies
 
 
 def test_rows_that_repeat_by_nature_are_assigned_one_by_one():

@@ -29,6 +29,13 @@ def test_dust_is_taken_off():
     assert [len(np.unique(column)) for column in both.T] == [5, 5]
 
 
+def test_columns_without_dust_stay_as_they_are():
+    scores, _, dusty = noisy()
+    tied = tie_scores(np.column_stack([scores, dusty, -scores]))
+    np.testing.assert_array_equal(tied[:, 1], tie_scores(dusty))
+    np.testing.assert_array_equal(tied[:, [0, 2]], np.column_stack([scores, -scores]))
+
+
 def test_what_differs_stays():
     scores = np.random.default_rng(1).standard_normal(500)
     assert tie_scores(scores) is scores

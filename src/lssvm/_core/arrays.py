@@ -252,12 +252,19 @@ def _tied(values: FloatArray) -> FloatArray:
     good = np.isfinite(values)
     least = SAME * np.max(np.abs(values), axis=1, initial=0.0, where=good)
     filled = np.where(good, values, np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = np.diff(np.sort(filled, axis=1), axis=1)
+        near = ((gap > 0) & (gap <= least[:, None])).any(axis=1)
+    if not near.any():
+        return values
+    if not near.all():  # others stay as they are, and to sort values alone takes less
+        tied = values.copy()
+        tied[near] = _tied(values[near])
+        return tied
     order = np.argsort(filled, axis=1)
     ordered = np.take_along_axis(filled, order, axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         new = np.diff(ordered, axis=1) > least[:, None]
-    if new.all():
-        return values
     first = np.maximum.accumulate(np.where(new, np.arange(1, values.shape[1]), 0), axis=1)
     ordered[:, 1:] = np.take_along_axis(ordered, first, axis=1)
     np.put_along_axis(filled, order, ordered, axis=1)

@@ -408,7 +408,7 @@ class Distinct:
             ordered = x[order]
         first = np.flatnonzero(np.concatenate([[len(x) > 0], ordered[1:] != ordered[:-1]]))
         if weight is None:
-            sums = np.diff(first, append=len(x)).astype(np.float64)
+            sums = (np.concatenate([first[1:], [len(x)]]) - first).astype(np.float64)
         else:
             sums = np.add.reduceat(weight[order], first) if len(first) else np.empty(0)
         return cls(ordered[first], sums)
@@ -444,7 +444,7 @@ def weighted_moments(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     >>> weighted_moments(np.array([1e200, 3e200]), np.ones(2))
     (2e+200, 1e+200)
     """
-    size = float(np.max(np.abs(x), initial=0.0))
+    size = float(np.abs(x).max(initial=0.0))
     unit = float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0  # divides without rounding
     share = weight / weight.sum()
     scaled = x / unit

@@ -665,6 +665,7 @@ def learn(
 
 
 _FEW_PAIRS = 50  # different rows, below which copies count
+_SOME = 64  # columns that are looked at in any case
 
 
 def _weight_of_a_row(table: RawTable, targets: FloatArray | None, weight: FloatArray) -> float:
@@ -676,6 +677,9 @@ def _weight_of_a_row(table: RawTable, targets: FloatArray | None, weight: FloatA
     rows = np.zeros(table.n_rows, dtype=np.uint64)
     for j, column in enumerate(table.columns):
         rows += hash_rows(column.as_numbers()[:, None], seed=j)
+        # Further columns of a wide table change nothing where all rows differ already.
+        if j >= _SOME and j.bit_count() == 1 and len(np.unique(rows)) == len(rows):
+            break
     count = observation_weight(len(rows), weight)[0]
     if targets is not None and not repeats_by_nature(len(np.unique(rows)), count):
         pairs = len(np.unique(rows + hash_rows(targets, seed=len(table.columns))))

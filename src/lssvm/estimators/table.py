@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -41,6 +40,7 @@ from lssvm.estimators.table_fit import (
 )
 from lssvm.fitting.record import Fit, Step
 from lssvm.fitting.table_record import TableFit, local_error
+from lssvm.fitting.table_scoring import choose_target_scale
 from lssvm.preparation.transformer import takes_tables
 from lssvm.tasks import Classes, Numbers
 from lssvm.tasks.targets import check_classes, check_labels, check_numbers
@@ -580,23 +580,19 @@ class LSSVMRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             task = _units(targets, weight, single, log)
             return Targets(X, targets, task.outputs_of(_of_used(targets, weight)), weight, task)
 
-        used = targets[weight > 0]
-        if self.target_scale != "auto" or not _skewed(used):
-            return scaled(self.target_scale == "log"), None
-        begin, scores = time.monotonic(), []
-        limit = None if self.time_limit is None else self.time_limit / 8.0
-        for scale in ("identity", "log"):
+        def score(log: bool) -> float:
+            limit = None if self.time_limit is None else self.time_limit / 8.0
+            scale = "log" if log else "identity"
             trial = clone(self).set_params(preset="fast", target_scale=scale, time_limit=limit)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ColumnWarning)  # the fit gives them
-                fit_model(trial, scaled(scale == "log"), groups)
-            scores.append(trial.best_score_)
-        plain, log = scores
-        # A score without an upper end has no loss that falls by a share.
-        gain = (log - plain) / (1.0 - plain) if self.scoring is None and plain < 1.0 else np.nan
-        took, taken = time.monotonic() - begin, bool(log > plain)
-        step = Step("target scale", "logarithms of the target", gain, 0.0, took, taken)
-        return scaled(taken), step
+                fit_model(trial, scaled(log), groups)
+            return float(trial.best_score_)
+
+        if self.target_scale != "auto":
+            return scaled(self.target_scale == "log"), None
+        step = choose_target_scale(targets[weight > 0], score, self.scoring)
+        return scaled(step is not None and step.taken), step
 
     def _targets_of(self, data: Dataset, drawn: Sample) -> tuple[Targets, None, Step | None]:
         """Return a sample of very many rows, and how the targets of all are encoded."""
@@ -833,18 +829,6 @@ def _targets(y: Any, n: int) -> FloatArray:
 
 
 _TARGET_SCALES = ("identity", "auto", "log")
-
-
-def _skewed(targets: FloatArray) -> bool:
-    """Return whether all targets (n, k) are positive and less skewed as logarithms."""
-    if not (targets > 0).all():
-        return False
-    both = []
-    for values in (targets, np.log(targets)):
-        z = values - values.mean(axis=0)
-        spread = np.sqrt(np.mean(z**2, axis=0))
-        both.append(np.abs(np.mean((z / np.where(spread > 0, spread, 1.0)) ** 3, axis=0)))
-    return bool((both[1] < both[0]).all())
 
 
 def _of_used(targets: FloatArray, weight: FloatArray) -> FloatArray:

@@ -56,6 +56,8 @@ MANY = 400_000
 SAMPLE = 100_000
 """Rows of that sample."""
 
+_SHORT = 0.7  # of the time limit: a preparation that takes longer leaves time for little else
+
 Model = TypeVar("Model", bound="LSSVMClassifier | LSSVMRegressor")
 
 
@@ -242,14 +244,15 @@ def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = No
         check_length(settings.metric, d, f"the {scaling} columns of X are {d} prepared features")
     used = np.flatnonzero(rows.weight > 0)
     problem = Problem(
-        {scaling: table[used] for scaling, table in tables.items()},
+        {s: X if len(used) == len(X) else X[used] for s, X in tables.items()},
         rows.Y[used],
         rows.weight[used],
         None if labels is None else labels[used],
         None if rows.classes is None else rows.classes[used],
         None if rows.scored is None else rows.scored[used],
     )
-    problem = problem.merged() if large is None else problem
+    if large is None:
+        problem = problem.merged(ranked=clock.stopped or not clock.over(_SHORT))
     # C counts rows of mean weight.
     weight_scale = float(problem.weight.mean())
     scaled = problem.divided(weight_scale)
@@ -273,7 +276,7 @@ def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = No
             fit.state,
             n_rows=problem.n if large is None else large.n_rows,
             weight_scale=weight_scale,
-            importances=column_importances(fit, threads),
+            importances=column_importances(fit, threads, 0.1 if clock.left() <= 0 else 1.0),
             named=hasattr(preparation, "feature_names_in_"),
         )
         fit = scorer.calibrate(replace(fit, state=state), problem, clock, threads)

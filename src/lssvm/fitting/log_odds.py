@@ -37,18 +37,8 @@ def log_odds_pay(
 
     The difference is more than its standard error times ``errors``. Rows that made no metric are
     compared, by stacks of other folds: a metric flatters the leave-one-out outputs of the rows that
-    made it, and those of log-odds most. Where they do not pay, their steps are recorded as not
-    kept.
+    made it, and those of log-odds most.
     """
-    pays = _smaller_log_loss(work, plan, before, after, errors)
-    if not pays:
-        work.steps[:] = [replace(s, taken=s.taken and s.stage != "log loss") for s in work.steps]
-    return pays
-
-
-def _smaller_log_loss(
-    work: Work, plan: Plan, before: list[Fitted], after: list[Fitted], errors: float
-) -> bool:
     problem, losses = work.problem, []
     unseen = np.ones(problem.n, dtype=bool)
     if plan.learned is not None and any(c.rounds for c, _, _ in before):
@@ -69,7 +59,7 @@ def _smaller_log_loss(
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class LogOddsTrial:
     """Some leaves of a model fitted by the log loss, which gains enough for its cost.
 
     Attributes
@@ -113,18 +103,22 @@ def refit_by_log_loss(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitt
                 work.tried("log loss", trial.text, work.clock.now() - trial.took)
                 work.step("log loss", trial.text, trial.gain, trial.cost, None)
             return None
+    first = len(work.steps)
     refitted = [one if trial is None else fit_log_odds(work, one, trial) for one, trial in pairs]
-    return refitted if log_odds_pay(work, plan, fitted, refitted) else None
+    if log_odds_pay(work, plan, fitted, refitted):
+        return refitted
+    work.not_kept(range(first, len(work.steps)))
+    return None
 
 
-def of_half(work: Work, fitted: Fitted, trial: Trial, leaves: list[Leaf]) -> Fitted:
+def of_half(work: Work, fitted: Fitted, trial: LogOddsTrial, leaves: list[Leaf]) -> Fitted:
     """Return a model with the leave-one-out outputs of a trial; NaN for the rows outside of it."""
     outputs = np.full(work.problem.Y.shape, np.nan)
     outputs[trial.half] = leaves[0].fit.left_out
     return fitted[0], fitted[1], outputs
 
 
-def try_log_odds(work: Work, fitted: Fitted) -> Trial | None:
+def try_log_odds(work: Work, fitted: Fitted) -> LogOddsTrial | None:
     """Return a trial of log-odds where all leaves are worth their cost, otherwise None.
 
     Every tenth leaf of both classes (with a single leaf, half of its rows) is tried.
@@ -168,10 +162,10 @@ def try_log_odds(work: Work, fitted: Fitted) -> Trial | None:
         work.step("log loss", text, gain, cost, None)
         return None
     took = clock.now() - begin
-    return Trial(stack, trial_leaves, trial, half, text, gain, cost, took, expected)
+    return LogOddsTrial(stack, trial_leaves, trial, half, text, gain, cost, took, expected)
 
 
-def fit_log_odds(work: Work, fitted: Fitted, trial: Trial) -> Fitted:
+def fit_log_odds(work: Work, fitted: Fitted, trial: LogOddsTrial) -> Fitted:
     """Return a model whose leaves minimise the log loss of two classes, or the given model.
 
     The new model is returned if the log loss of leave-one-out outputs of all rows falls. Where
@@ -214,10 +208,11 @@ def fit_log_odds(work: Work, fitted: Fitted, trial: Trial) -> Fitted:
     log_odds = new.leave_one_out(problem.n)
     losses = [log_odds_scale(F, problem.Y, problem.weight)[1] for F in (outputs, log_odds)]
     gain = 1.0 - losses[1] / losses[0] if losses[0] > 0 else 0.0
-    work.step("log loss", trial.text, gain, trial.cost, begin)
-    took = work.steps[-1].seconds + trial.took
-    work.steps[-1] = replace(work.steps[-1], seconds=took, taken=gain > 0)
-    return (replace(candidate, stage="log loss"), new, log_odds) if gain > 0 else fitted
+    step = work.step("log loss", trial.text, gain, trial.cost, begin - trial.took)
+    if gain > 0:
+        return replace(candidate, stage="log loss"), new, log_odds
+    work.not_kept([step])
+    return fitted
 
 
 def tasks_of(

@@ -281,6 +281,8 @@ class Rounds:
         What was fitted to the rows in these rounds, as drafts.
     failures : int
         Rounds at the end that gained too little.
+    steps : tuple of int
+        What the rounds are recorded as.
     """
 
     best: Candidate
@@ -288,10 +290,11 @@ class Rounds:
     last: Candidate
     model: LocalModel
     failures: int = 0
+    steps: tuple[int, ...] = ()
 
     def from_best(self) -> Rounds:
-        """Return the rounds as they were after the best one."""
-        return replace(self, last=self.best, model=self.best_model, failures=0)
+        """Return the state after the best round, from which another map may go on."""
+        return Rounds(self.best, self.best_model, self.best, self.best_model)
 
 
 def begin_rounds(work: Work, candidate: Candidate, learn: IntArray, scored: IntArray) -> Rounds:
@@ -349,23 +352,28 @@ def learn_on_rows(
         model, last = scored_round(work, current, number, learn, scored, 3)
         gain = 1.0 - last.error / before if before > 0 else np.nan
         text = f"{kind}, {map_kind}, round {number}"
-        work.step("metric", text, gain, cost_of_draft(work, learn), since)
+        step = work.step("metric", text, gain, cost_of_draft(work, learn), since)
         enough = last.error <= (1.0 - settings.gain) * before
-        found = replace(found, last=last, model=model, failures=0 if enough else found.failures + 1)
+        failures = 0 if enough else found.failures + 1
+        steps = (*found.steps, step)
+        found = replace(found, last=last, model=model, failures=failures, steps=steps)
         if last.error < before:
             found = replace(found, best=last, best_model=model)
-    work.rounds_kept(kind, map_kind, found.best.rounds)
     if found is begun:
         return found
+    work.keep(found.steps, len(found.steps) - (found.last.rounds - found.best.rounds))
     seconds = begun.best.seconds + clock.now() - begin
     return replace(found, best=work.with_loss(replace(found.best, seconds=seconds)))
 
 
-def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate | None:
+def learn_in_folds(
+    work: Work, candidate: Candidate, map_kind: str
+) -> tuple[Candidate | None, list[int]]:
     """Return the candidate with a metric or warp, or None where folds do not gain clearly.
 
-    The outputs of a fold come from a map and a model that were learned without its rows. When time
-    runs out, the result is None.
+    Also return the numbers of the steps that the rounds are recorded as. The outputs of a fold come
+    from a map and a model that were learned without its rows. When time runs out, the candidate is
+    None.
     """
     problem, folds, settings, clock = work.problem, work.folds, work.settings, work.clock
     kind, begin = candidate.configuration, clock.now()
@@ -375,6 +383,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
     state = [(candidate.metric, candidate.setting)] * N_FOLDS
     factors = []  # of every round: how its setting changes with the map
     models: dict[int, LocalModel] = {}  # of the last round, by fold
+    steps: list[int] = []
     numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
     numbers = numbers if n < FEW else numbers[:_FEWER_FOLDS]
     scored = np.flatnonzero(np.isin(folds, numbers))
@@ -386,7 +395,7 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
         factor = (1.0, 1.0)
         for v in numbers:
             if number <= 1 and clock.over(0.7):
-                return None
+                return None, steps
             inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
             metric, setting = state[v]
             if number:
@@ -417,13 +426,13 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
         cost = operations / work.unit(n)
         if number:
             text = f"{kind}, {map_kind}, round {number}"
-            work.step("metric", text, gain, cost, start)
+            steps.append(work.step("metric", text, gain, cost, start))
         if number and not work.worth(gain, max(cost, 1.0)):
             break
     table = np.array(losses)
     best = clearly_best(table)
     if not best:
-        return None
+        return None, steps
     nested = np.full(problem.Y.shape, np.nan)
     for v in numbers:
         inside = folds == v
@@ -432,24 +441,23 @@ def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate
     metric, setting = candidate.metric, candidate.setting
     for factor in factors[:best]:
         if clock.over(0.8):
-            return None
+            return None, steps
         setting = setting.times(*factor)
         model = fit_draft(work, candidate, metric, setting, every, n, 1)
         metric, setting = next_map(work, candidate, model, metric, every, map_kind, settings.slopes)
-    return work.with_loss(
-        replace(
-            candidate,
-            metric=metric,
-            setting=setting.times(*factors[best]),
-            rounds=best,
-            error=float(losses[best].sum() / problem.weight[scored].sum()),
-            outputs=outputs[best],
-            rows=every,
-            nested=nested,
-            seconds=candidate.seconds + clock.now() - begin,
-            stage="metric",
-        )
+    learned = replace(
+        candidate,
+        metric=metric,
+        setting=setting.times(*factors[best]),
+        rounds=best,
+        error=float(losses[best].sum() / problem.weight[scored].sum()),
+        outputs=outputs[best],
+        rows=every,
+        nested=nested,
+        seconds=candidate.seconds + clock.now() - begin,
+        stage="metric",
     )
+    return work.with_loss(learned), steps
 
 
 def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
@@ -572,21 +580,24 @@ def fit_small(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     jobs = [(c, "metric") for c in best]
     jobs += [(c, "warp") for c in best[:1] if "warp" in maps_of(work, c, problem.n)]
 
-    def learned(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate | None:
+    def learned(
+        numbered: tuple[int, tuple[Candidate, str]],
+    ) -> tuple[Candidate | None, list[int]]:
         number, (candidate, map_kind) = numbered
         work.report("metric", str(candidate.configuration), number, len(jobs))
-        found = learn_in_folds(work, candidate, map_kind)
-        work.rounds_kept(candidate.configuration, map_kind, 0 if found is None else found.rounds)
-        return found
+        found, steps = learn_in_folds(work, candidate, map_kind)
+        work.not_kept(steps[0 if found is None else found.rounds :])
+        return found, steps
 
-    better = [c for c in work.parallel(learned, list(enumerate(jobs))) if c is not None]
+    done = work.parallel(learned, list(enumerate(jobs)))
+    better = [(found, steps) for found, steps in done if found is not None]
     chosen = {  # for every configuration the better of its maps
-        kind: min((c for c in better if c.configuration == kind), key=lambda c: c.loss)
-        for kind in dict.fromkeys(c.configuration for c in better)
+        kind: min((c for c, _ in better if c.configuration == kind), key=lambda c: c.loss)
+        for kind in dict.fromkeys(c.configuration for c, _ in better)
     }
-    for c in better:
-        if c is not chosen[c.configuration]:
-            work.rounds_kept(c.configuration, "warp" if c.metric.warp else "metric", 0)
+    for found, steps in better:
+        if found is not chosen[found.configuration]:
+            work.not_kept(steps)
     yield plan, fitted + fit_rows(work, list(chosen.values()), leaf_size)
 
 
@@ -618,8 +629,8 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
         # further rounds on more rows.
         plan = plan.keep(better_inputs(plan.candidates, settings.gain))
         first = learn[:: -(-len(learn) // _FIRST_ROUND_ROWS)]
-        found = [(one, "metric") for one in begin(plan.candidates, first)]
-        found = go_on(found, first, min(settings.rounds, 1))
+        jobs = [(one, "metric") for one in begin(plan.candidates, first)]
+        found = go_on(jobs, first, min(settings.rounds, 1))
         done = {one.best.configuration: one for one in found}
         plan = replace(plan, candidates=in_order(work, [one.best for one in found]))
         plan = plan.keep(plan.candidates[: settings.kept])
@@ -628,12 +639,12 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
                 begun = [done[c.configuration] for c in plan.candidates]
             else:
                 begun = begin(plan.candidates, learn)
-            more = [
+            jobs = [
                 (one if map_kind == "metric" else one.from_best(), map_kind)
                 for one in begun
                 for map_kind in maps_of(work, one.best, len(learn))
             ]
-            found = go_on(more, learn, settings.rounds)
+            found = go_on(jobs, learn, settings.rounds)
             plan = replace(
                 plan, candidates=without_repeats(in_order(work, [one.best for one in found]))
             )
@@ -719,6 +730,7 @@ def worth_fitting(
 
     few = cost <= 1.0 and made_by_few_rows(work, pool[0])
     chosen, best = pool[:1], loss_of(pool[:1])
+    steps: list[int] = []
     most = len(pool) if most is None else min(most, len(pool))
     threads, operations = work.settings.engine.threads, 1e4 * Y.size
     while len(chosen) < most:
@@ -730,17 +742,13 @@ def worth_fitting(
         loss, i = min(zip(losses, others, strict=True))
         gain = (best - loss) / abs(best) if best else 0.0
         taken = work.worth(gain, cost) or (few and len(chosen) == 1)
-        text = in_stack(pool[i])
-        work.step("configurations", text, gain, cost, begin if taken else None)
+        text = f"{pool[i].configuration} in the stack"
+        step = work.step("configurations", text, gain, cost, begin if taken else None)
         if not taken:
             break
         chosen, best = [*chosen, pool[i]], loss
-    return chosen
-
-
-def in_stack(candidate: Candidate) -> str:
-    """Return the name of the step that adds a candidate to the stack."""
-    return f"{candidate.configuration} in the stack"
+        steps.append(step)
+    return [pool[0], *(replace(c, step=s) for c, s in zip(chosen[1:], steps, strict=True))]
 
 
 def operations_of_leaves(n_rows: int, leaf_size: int) -> float:
@@ -882,11 +890,9 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     names = {c.name for c in candidates}
     earlier = plan.dropped + plan.candidates + unused
     dropped = {c.name: c for c in earlier if c.name not in names}
-    if any(c.stage == "prototypes" for c in unused):
-        work.not_kept("prototypes", [s.what for s in work.steps])
     left = {c.configuration for c in candidates}
-    gone = [in_stack(c) for c in unused if c.configuration not in left]
-    work.not_kept("configurations", gone)
+    gone = [c for c in unused if c.stage == "prototypes" or c.configuration not in left]
+    work.not_kept(c.step for c in gone if c.step is not None)
     trials += [trial_of(c, c.error / spread, 0.0) for c in dropped.values()]
     trials.sort(key=lambda t: (-t.weight, t.error))
     leaf_size = max(

@@ -74,8 +74,8 @@ def add_prototypes(work: Work, plan: Plan, fitted: list[Fitted]) -> list[Fitted]
         work.step("prototypes", text, gain, cost, None)
         return []
     new, model, outputs = fit_global(work, candidate, local_of(best), size, gamma)
-    work.step("prototypes", text, gain, cost, begin)
-    return [(replace(new, seconds=work.clock.now() - begin), model, outputs)]
+    step = work.step("prototypes", text, gain, cost, begin)
+    return [(replace(new, seconds=work.clock.now() - begin, step=step), model, outputs)]
 
 
 def local_of(fitted: Fitted) -> LocalModel:

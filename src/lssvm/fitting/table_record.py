@@ -134,14 +134,22 @@ class Problem:
         scored = None if self.scored is None else self.scored / by
         return replace(self, weight=self.weight / by, scored=scored)
 
-    def merged(self) -> Problem:
+    def merged(self, *, ranked: bool = True) -> Problem:
         """Return the problem with copies of a row as one row of their weight, in a fixed order.
 
         So a weight of 2 is the row twice, and the order of the rows changes nothing. Copies have
         equal inputs and targets. Observations of a few categories (`are_observations`) stay.
+
+        Parameters
+        ----------
+        ranked : bool, default=True
+            Whether order and units of the features change nothing either, which takes the longest.
         """
-        inputs = row_numbers(np.column_stack(list(self.inputs.values())))
-        place = row_numbers(np.column_stack([inputs[:, None], self.Y]))
+        tables = list(self.inputs.values())
+        inputs = row_numbers(tables[0] if len(tables) == 1 else np.column_stack(tables), ranked)
+        if not ranked and inputs.max() == self.n - 1:
+            return self
+        place = row_numbers(np.column_stack([inputs[:, None], self.Y]), ranked)
         if self.labels is not None:  # equal rows of several groups
             pairs = place * (self.labels.max() + 1) + self.labels
             place = np.unique(pairs, return_inverse=True)[1].ravel()
@@ -245,16 +253,21 @@ def subset(problem: Problem, rows: IntArray) -> Problem:
     )
 
 
-def row_numbers(table: FloatArray) -> IntArray:
+def row_numbers(table: FloatArray, ranked: bool = True) -> IntArray:
     """Return a number for every row (n,): equal rows share it, others are in a fixed order.
 
-    Neither order nor units of the columns change that order, nor does rounding: features of texts
-    and targets have values that differ by it alone.
+    If ``ranked``, neither order nor units of the columns change that order, nor does rounding:
+    features of texts and targets have values that differ by it alone.
     """
     _, first, number = np.unique(hash_rows(table), return_index=True, return_inverse=True)
+    if not ranked:
+        return number.ravel()
     place = np.empty(len(first), dtype=np.intp)
-    ranked = rank_hashes(tie_scores(table[first]))
-    place[np.argsort(ranked, kind="stable")] = np.arange(len(first))
+    if len(first) < len(table):
+        keys = rank_hashes(tie_scores(table[first]))
+    else:  # no copy of the table
+        keys = rank_hashes(tie_scores(table))[first]
+    place[np.argsort(keys, kind="stable")] = np.arange(len(first))
     return place[number.ravel()]
 
 
@@ -561,24 +574,27 @@ _ROWS = 600  # at which gradients are taken
 _PRODUCTS = 2**32  # of rows, basis and features: at fewer rows where there are more of them
 
 
-def column_importances(fit: TableFit, threads: int = 1) -> FloatArray:
-    """Return how much the output changes along every column, summing to 1."""
+def column_importances(fit: TableFit, threads: int = 1, share: float = 1.0) -> FloatArray:
+    """Return how much the output changes along every column, summing to 1.
+
+    A ``share`` below 1 looks at as much fewer leaves and rows.
+    """
     n = len(fit.any_prepared.columns)
     total = np.zeros(n)
     for member in fit.members:
-        slopes = _mean_squared_slopes(member, threads)
+        slopes = _mean_squared_slopes(member, threads, share)
         sources = np.asarray(fit.prepared[member.scaling].sources, dtype=np.intp)
         if slopes.sum() > 0:
             total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
     return total / total.sum() if total.sum() > 0 else total
 
 
-def _mean_squared_slopes(member: Member, threads: int) -> FloatArray:
+def _mean_squared_slopes(member: Member, threads: int, share: float) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
     model = member.model
     parts: Sequence[Any] = [model] if isinstance(model, Expansion) else model.leaves
-    parts = parts[:: -(-len(parts) // _LEAVES)]
-    most = max(1, _ROWS // len(parts))
+    parts = parts[:: -(-len(parts) // int(share * _LEAVES))]
+    most = max(1, int(share * _ROWS) // len(parts))
 
     def slopes(part: Any) -> FloatArray:
         one = part if isinstance(model, Expansion) else model.expansion(part)

@@ -1,7 +1,8 @@
-"""Scores of held-out outputs, and what they calibrate: probabilities and intervals of tables."""
+"""Scores of held-out outputs, and what they decide and calibrate: probabilities and intervals."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from sklearn.utils import ClassifierTags
 
 from lssvm._core.arrays import AnyArray, FloatArray, IntArray, tie_scores
 from lssvm._core.errors import InvalidInputError
+from lssvm.fitting.record import Step
 from lssvm.fitting.table_record import Problem, TableFit, local_error
 from lssvm.fitting.table_work import Clock
 from lssvm.tasks import Classes, Numbers
@@ -338,6 +340,61 @@ def make_scorer(
         assert problem.classes is not None
         return ClassScorer(task, problem.classes, problem.score_weight, scoring, other_classes)
     return NumberScorer(task, task.in_units(problem.Y), problem.weight, scoring, problem.labels)
+
+
+def choose_target_scale(
+    targets: FloatArray, score: Callable[[bool], float], scoring: Any = None
+) -> Step | None:
+    """Return the step that takes logarithms of the targets, or has tried to.
+
+    Logarithms are tried where targets are positive and skewed, and taken where held-out rows score
+    better with them.
+
+    Parameters
+    ----------
+    targets : array of shape (n, k)
+        Of rows of positive weight.
+    score : callable
+        Fits without logarithms (False) or with them (True), and returns the score of held-out rows.
+    scoring : str, callable or None
+        What the score is; None for R2.
+
+    Returns
+    -------
+    Step or None
+        None where logarithms are not tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm.fitting.table_scoring import choose_target_scale
+    >>> prices = np.exp(np.random.default_rng(0).normal(size=(100, 1)))
+    >>> step = choose_target_scale(prices, lambda log: 0.8 if log else 0.6)
+    >>> step.taken, round(step.gain, 2)
+    (True, 0.5)
+    >>> choose_target_scale(np.log(prices), lambda log: 0.8) is None
+    True
+    """
+    if not _skewed(targets):
+        return None
+    begin = time.monotonic()
+    plain, log = score(False), score(True)
+    # A score without an upper end has no loss that falls by a share.
+    gain = (log - plain) / (1.0 - plain) if scoring is None and plain < 1.0 else np.nan
+    took = time.monotonic() - begin
+    return Step("target scale", "logarithms of the target", gain, 0.0, took, log > plain)
+
+
+def _skewed(targets: FloatArray) -> bool:
+    """Return whether all targets (n, k) are positive and less skewed as logarithms."""
+    if not (targets > 0).all():
+        return False
+    both = []
+    for values in (targets, np.log(targets)):
+        z = values - values.mean(axis=0)
+        spread = np.sqrt(np.mean(z**2, axis=0))
+        both.append(np.abs(np.mean((z / np.where(spread > 0, spread, 1.0)) ** 3, axis=0)))
+    return bool((both[1] < both[0]).all())
 
 
 def known_outputs(fit: TableFit, *, learned: bool = False) -> tuple[FloatArray, IntArray]:

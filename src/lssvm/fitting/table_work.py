@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -35,7 +35,6 @@ FEW = 1000
 
 SMALL = 1500
 """Number of rows from which metrics are compared on rows set aside; below it, in folds."""
-
 
 _FEW_ROWS = 20.0  # that make up a log loss: fewer do not show which candidates are better
 
@@ -275,6 +274,7 @@ class Candidate:
     nested: FloatArray | None = None  # the same, with settings and rounds chosen by other folds
     loss: float = np.inf
     stage: str = "screening"
+    step: int | None = None  # the number of the recorded step that added it to the model
 
     @property
     def name(self) -> tuple[Configuration, int, bool]:
@@ -334,29 +334,31 @@ class Work:
         with self.lock:
             self.callback(event)
 
-    def step(self, stage: str, what: str, gain: float, cost: float, begin: float | None) -> None:
-        """Record the gain and time of a step; ``begin`` is None where it was not taken."""
+    def step(self, stage: str, what: str, gain: float, cost: float, begin: float | None) -> int:
+        """Record the gain and time of a step; ``begin`` is None where it was not taken.
+
+        The result is its number among the steps, for `not_kept`.
+        """
         took = 0.0 if begin is None else self.clock.now() - begin
         with self.lock:
             self.steps.append(Step(stage, what, float(gain), cost, took, begin is not None))
+            return len(self.steps) - 1
 
     def tried(self, stage: str, what: str, begin: float) -> None:
         """Record the time of a trial after which a step is not taken."""
-        self.step(stage, f"trial of {what}", np.nan, 0.0, begin)
-        self.not_kept(stage, [f"trial of {what}"])
+        self.not_kept([self.step(stage, f"trial of {what}", np.nan, 0.0, begin)])
 
-    def not_kept(self, stage: str, what: Collection[str]) -> None:
+    def not_kept(self, numbers: Iterable[int]) -> None:
         """Note that the results of steps that were done are not part of the model."""
         with self.lock:
-            self.steps[:] = [
-                replace(s, taken=s.taken and not (s.stage == stage and s.what in what))
-                for s in self.steps
-            ]
+            for number in numbers:
+                self.steps[number] = replace(self.steps[number], taken=False)
 
-    def rounds_kept(self, configuration: Configuration, map_kind: str, kept: int) -> None:
-        """Note that the rounds of a metric or warp after the first ``kept`` are not used."""
-        later = range(kept + 1, kept + self.settings.rounds + 2)
-        self.not_kept("metric", [f"{configuration}, {map_kind}, round {r}" for r in later])
+    def keep(self, numbers: Sequence[int], count: int) -> None:
+        """Note that the first ``count`` of some steps are part of the model, and the others not."""
+        with self.lock:
+            for place, number in enumerate(numbers):
+                self.steps[number] = replace(self.steps[number], taken=place < count)
 
     def with_loss(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the loss of its held-out outputs."""
@@ -460,7 +462,8 @@ class Plan:
 
     def keep(self, chosen: list[Candidate]) -> Plan:
         """Return the plan with these candidates; the others are added to ``dropped``."""
-        gone = [c for c in self.candidates if not any(c is k for k in chosen)]
+        kept = {c.name for c in chosen}
+        gone = [c for c in self.candidates if c.name not in kept]
         return replace(self, candidates=chosen, dropped=self.dropped + gone)
 
 

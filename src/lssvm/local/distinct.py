@@ -17,11 +17,13 @@ from typing import Self
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
+from lssvm._core.blocks import slices
 from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.exact import ALONE, ExactFit, Repeats
 from lssvm.solvers.logistic import MAX_LOG_ODDS, linearised, smoothed_targets
 
 _MIN_ROWS = 100  # below which there is no time to be saved
+_SUMMED = 2**17  # numbers that are summed at a time: they fit into the cache
 _WORTH = 0.9  # share of distinct rows up to which they are merged
 
 
@@ -55,12 +57,16 @@ class EqualRows:
     @classmethod
     def among(cls, X: FloatArray, Y: FloatArray, weight: FloatArray | None = None) -> Self:
         """Return the equal rows of X (n, d) with targets Y (n, k)."""
-        flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
-        bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
         # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
-        sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        sums = np.empty(len(X), dtype=np.uint64)
+        for part in slices(len(X), max(1, _SUMMED // max(X.shape[1], 1))):
+            flat = np.ascontiguousarray(X[part] + 0.0)  # -0 is 0
+            bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
+            sums[part] = bits @ factors
         _, first, place = np.unique(sums, return_index=True, return_inverse=True)
-        if len(first) < len(X) and (flat[first[place]] != flat).any():
+        if len(first) < len(X) and (X[first[place]] != X).any():
+            flat = np.ascontiguousarray(X + 0.0)
             keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
             _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         n_observations = observation_weight(len(X), weight)[0]

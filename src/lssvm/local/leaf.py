@@ -337,8 +337,9 @@ def fit_leaf(
     if start.loss == "logistic":
         K = exponential(double(), start.gamma, np.empty((n, n)) if shared else double())
         near = near if near is None or distinct is None else distinct.gathered(near)
-        how = {"tries": tries, "stop": stop, "draft": draft}
-        return fit_logistic_leaf(given, start, K, repeats, near, distinct=distinct, **how)
+        return fit_logistic_leaf(
+            given, start, K, repeats, near, distinct, tries=tries, stop=stop, draft=draft
+        )
 
     @cache
     def single() -> FloatArray:
@@ -354,8 +355,9 @@ def fit_leaf(
     def may_be_single(setting: Setting) -> bool:
         """Return whether single precision is worth an attempt.
 
-        n C times the most equal rows bounds the condition. The smallest eigenvalues of a Gaussian kernel are 0, so that it is
-        reached; those of the other kernels are much larger than 1 / C where rows lie apart.
+        n C times the most equal rows bounds the condition. The smallest eigenvalues of a Gaussian
+        kernel are 0, so that it is reached; those of the other kernels are much larger than 1 / C
+        where rows lie apart.
         """
         if not (n >= _SINGLE_MIN_ROWS and (draft or held_out)):
             return False
@@ -407,7 +409,9 @@ def fit_leaf(
         return best
     K = exponential(double(), best.setting.gamma, np.empty((n, n)) if shared else double())
     noise = 1.0 / (best.setting.C * rows.weight)
-    refined = refine_exact(K, rows.Y, noise, replace(best.fit, left_out=best.fit.left_out[:0]), factor)
+    refined = refine_exact(
+        K, rows.Y, noise, replace(best.fit, left_out=best.fit.left_out[:0]), factor
+    )
     left_out = best.fit.left_out
     return replace(best, fit=replace(of_all(best.setting, refined), left_out=left_out))
 
@@ -418,8 +422,8 @@ def fit_logistic_leaf(
     K: FloatArray,
     repeats: Repeats,
     near: ExactFit | None,
-    *,
     distinct: DistinctRows | None,
+    *,
     tries: int,
     stop: Callable[[], bool],
     draft: bool,

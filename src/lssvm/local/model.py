@@ -503,7 +503,7 @@ def fit_local_models(
     planned: list[tuple[int, Tree, list[IntArray]]] = []
     for number, job in enumerate(jobs):
         for t in range(job.n_trees):
-            tree = grow_tree(job.rows.X, job.leaf_size, random=random if t else None)
+            tree = grow_tree(job.rows.X, job.leaf_size, random=random if t else None, stop=stop)
             assigned = tree.split(engine.route(tree, job.rows.X))
             most = _LARGEST * job.leaf_size
             planned.append((number, tree, [_limited(rows, most, random) for rows in assigned]))
@@ -719,7 +719,13 @@ class Tree:
         return Tree(self.directions[nodes], self.thresholds[nodes], below, self.n_leaves - 1)
 
 
-def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | None = None) -> Tree:
+def grow_tree(
+    X: FloatArray,
+    leaf_size: int,
+    *,
+    random: np.random.Generator | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Tree:
     """Split rows into leaves of about equal size, none larger than ``leaf_size`` where possible.
 
     Parameters
@@ -731,6 +737,8 @@ def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | No
     random : Generator, optional
         None splits along the direction of most variance. A generator draws directions in proportion
         to the spread of the rows along them: another tree each time.
+    stop : callable, optional
+        Once it returns True, directions of more than 256 features are computed from few rows.
 
     Returns
     -------
@@ -764,7 +772,7 @@ def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | No
     waiting: list[tuple[IntArray, int | None, int]] = [(np.arange(len(X), dtype=np.intp), None, 0)]
     while waiting:
         rows, above, side = waiting.pop()
-        split = _split(X, rows, leaf_size, random)
+        split = _split(X, rows, leaf_size, random, stop)
         if split is None:
             number, n_leaves = -1 - n_leaves, n_leaves + 1
         else:
@@ -786,14 +794,18 @@ def grow_tree(X: FloatArray, leaf_size: int, *, random: np.random.Generator | No
 
 
 def _split(
-    X: FloatArray, rows: IntArray, leaf_size: int, random: np.random.Generator | None
+    X: FloatArray,
+    rows: IntArray,
+    leaf_size: int,
+    random: np.random.Generator | None,
+    stop: Callable[[], bool],
 ) -> tuple[FloatArray, float, BoolArray] | None:
     """Return (direction, threshold, which rows go right), or None where a leaf is small enough."""
     n = len(rows)
     leaves = -(-n // max(leaf_size, 1))
     if leaves < 2:
         return None
-    tried = _directions(X, rows, random)
+    tried = _directions(X, rows, random, stop)
     for direction in tried:
         # A sign that does not depend on the library that found the vector.
         direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0 else -1.0)
@@ -805,11 +817,16 @@ def _split(
 
 
 def _directions(
-    X: FloatArray, rows: IntArray, random: np.random.Generator | None
+    X: FloatArray,
+    rows: IntArray,
+    random: np.random.Generator | None,
+    stop: Callable[[], bool],
 ) -> list[FloatArray]:
     """Return the directions of most variance of some rows, the first at random if one is given."""
     wide = X.shape[1] > _WIDE
-    most = max(_WIDE_ENTRIES // X.shape[1], 4 * _DIRECTIONS) if wide else _LOOKED_AT
+    most = _LOOKED_AT
+    if wide:
+        most = max(_WIDE_ENTRIES // (X.shape[1] * (8 if stop() else 1)), 4 * _DIRECTIONS)
     looked = rows if len(rows) <= most else rows[:: -(-len(rows) // most)]
     spread = X[looked] - X[looked].mean(axis=0)
     if wide:
