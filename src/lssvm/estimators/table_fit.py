@@ -273,7 +273,7 @@ def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = No
             fit.state,
             n_rows=problem.n if large is None else large.n_rows,
             weight_scale=weight_scale,
-            importances=column_importances(fit, threads),
+            importances=column_importances(fit, threads, settings.engine.slopes),
             named=hasattr(preparation, "feature_names_in_"),
         )
         fit = scorer.calibrate(replace(fit, state=state), problem, clock, threads)
