@@ -7,6 +7,7 @@ filled up with rows that touch nothing: their kernel values are 0 and their diag
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -477,11 +478,12 @@ class DeviceLeaves(LeafEngine):
                 tasks, tries=tries, stop=stop, finished=finished, on_error=on_error, draft=draft
             )
         leaves: list[Leaf | None] = [None] * len(tasks)
+        with _SOLVING:  # when memory is free
+            batches = list(self._batches(tasks))
         with ThreadPoolExecutor(self.threads) as pool:
-            prepared = [_Prepared(task, pool.submit(_grouped, task.rows)) for task in tasks]
+            groups = {i: pool.submit(_grouped, tasks[i].rows) for i in itertools.chain(*batches)}
+            prepared = [_Prepared(task, groups[i]) for i, task in enumerate(tasks)]
             try:
-                with _SOLVING:  # when memory is free
-                    batches = list(self._batches(tasks))
                 for batch in batches:
                     self._fit_batch(prepared, batch, leaves, 1 if stop() else tries, stop)
                     for i in batch:

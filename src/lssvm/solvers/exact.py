@@ -131,6 +131,9 @@ class Repeats:
         bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
         # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
         sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+        ordered = np.sort(sums)
+        if (ordered[1:] != ordered[:-1]).all():
+            return cls()
         place, count = np.unique(sums, return_inverse=True, return_counts=True)[1:]
         twins = np.flatnonzero(count[place.ravel()] > 1)
         if not len(twins):
