@@ -113,11 +113,14 @@ def _usable(
     return tie_scores(scores[good]), np.asarray(positive)[good], in_observations(w[good])
 
 
-def _method(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> str:
+def _method(
+    scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str, threads: int = 1
+) -> str:
     """Return the method that "auto" stands for."""
     if method != "auto":
         return method
-    return "sigmoid" if weight.sum() < ISOTONIC_FROM else _choose(scores, positive, weight)
+    few = weight.sum() < ISOTONIC_FROM
+    return "sigmoid" if few else _choose(scores, positive, weight, threads)
 
 
 def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> Calibrator:
@@ -125,7 +128,7 @@ def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: st
     return sigmoid if method == "sigmoid" else _fit_isotonic(scores, positive, weight, sigmoid)
 
 
-def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
+def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray, threads: int) -> str:
     """Return the method of smaller cross-validated log loss; folds take the sorted scores in turn.
 
     Rows of the same score share a fold, unless scores repeat by nature.
@@ -137,9 +140,12 @@ def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
 
     def log_loss(method: str) -> float:
         p = np.empty(len(scores))
-        for v in range(_FOLDS):
+
+        def fit_others(v: int) -> None:
             train, test = fold != v, fold == v
             p[test] = _fit(scores[train], positive[train], weight[train], method)(scores[test])
+
+        run_blocks(fit_others, range(_FOLDS), threads, operations=1e4 * scores.size)
         return -float(weight @ np.log(np.maximum(np.where(positive, p, 1.0 - p), 1e-15)))
 
     return min(("sigmoid", "isotonic"), key=log_loss)
@@ -523,18 +529,23 @@ def _class_maps(
 
     def fit_class(c: int) -> Calibrator:
         score, positive, w = _usable(scores[:, c], labels == c, weight)
-        chosen = _method(score, positive, w, method)
+        chosen = _method(score, positive, w, method, inside)
         whole = _fit(score, positive, w, chosen)
-        for v in range(_FOLDS):
+
+        def fit_others(v: int) -> None:
             test = folds == v
             one = whole
             if test.any() and not test.all():
                 rest = ~test
                 one = fit_calibrator(scores[rest, c], labels[rest] == c, weight[rest], chosen)
             p[test, c] = one(scores[test, c])
+
+        run_blocks(fit_others, range(_FOLDS), inside, operations=1e4 * len(labels))
         return whole
 
-    maps = run_blocks(fit_class, range(scores.shape[1]), threads, operations=1e4 * scores.size)
+    n_classes = scores.shape[1]
+    inside = -(-threads // n_classes)  # threads of a class
+    maps = run_blocks(fit_class, range(n_classes), threads, operations=1e4 * scores.size)
     return maps, _normalised(p)
 
 
