@@ -214,7 +214,7 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
     held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
 
     def solve(some: Iterator[LeafRows], setting: Setting, tries: int) -> None:
-        def fit(batch: list[LeafRows]) -> tuple[list[LeafRows], list[Leaf]]:
+        def fit_batch(batch: list[LeafRows]) -> tuple[list[LeafRows], list[Leaf]]:
             tasks = [LeafTask(one.rows, c.configuration.distance, setting) for one in batch]
             fitted = engine.fit(
                 tasks,
@@ -227,7 +227,8 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
         batches = _batches(some, 2 * leaf_size, _TOGETHER * engine.speed)
         # A device does not wait for the next rows to be read.
         ahead = engine.n_configurations > engine.n_workers
-        for batch, fitted in run_stream(fit, batches, 1) if ahead else map(fit, batches):
+        stream = run_stream(fit_batch, batches, 1) if ahead else map(fit_batch, batches)
+        for batch, fitted in stream:
             for one, leaf in zip(batch, fitted, strict=True):
                 place = np.searchsorted(sample, one.positions)
                 there = sample[np.minimum(place, len(sample) - 1)] == one.positions
