@@ -20,6 +20,7 @@ from lssvm.fitting import (
 from lssvm.fitting.screening import choose_by_other_folds, median_distance, screen, tune
 from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
+    begin_rounds,
     better_inputs,
     choose_leaf_size,
     fit_draft,
@@ -496,26 +497,46 @@ def test_rounds_end_when_they_gain_too_little(gain, patience, rounds):
     p = problem(500)
     work = make_work(p, gain=gain, patience=patience, learned_leaf=150)
     start = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
-    learn_on_rows(work, start, np.arange(300), np.arange(300, 500), "metric", 3)
-    assert len(work.steps) == rounds
+    begun = begin_rounds(work, start, *LEARNED)
+    found = learn_on_rows(work, begun, *LEARNED, "metric", 3)
+    assert found.last.rounds == len(metric_steps(work)) == rounds
+    if rounds < 3:  # nor do they go on later
+        assert learn_on_rows(work, found, *LEARNED, "metric", 3) is found
+
+
+LEARNED = np.arange(300), np.arange(300, 500)
 
 
 def metric_steps(work):
     """Return the rounds that were done, each with whether it was kept."""
-    return {s.what.split(", ", 1)[1]: s.taken for s in work.steps if s.stage == "metric"}
+    steps = [s for s in work.steps if s.stage == "metric" and "round" in s.what]
+    return {s.what.split(", ", 1)[1]: s.taken for s in steps}
 
 
 def test_rounds_after_the_best_one_are_listed_as_not_kept():
     work = make_work(problem(500, noise=2.0), gain=-1e9, learned_leaf=150)
     start = Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0)
-    best = learn_on_rows(work, start, np.arange(300), np.arange(300, 500), "metric", 4)
-    assert 0 < best.rounds < 4
-    kept = {f"metric, round {r}": r <= best.rounds for r in (1, 2, 3, 4)}
+    begun = begin_rounds(work, start, *LEARNED)
+    found = learn_on_rows(work, begun, *LEARNED, "metric", 4)
+    number = found.best.rounds
+    assert 0 < number < 4
+    kept = {f"metric, round {r}": r <= number for r in (1, 2, 3, 4)}
     assert metric_steps(work) == kept
-    further = replace(best, rows=None, stage="metric")
-    after = learn_on_rows(work, further, np.arange(300), np.arange(300, 500), "warp", 1)
-    kept[f"warp, round {best.rounds + 1}"] = after.rounds > best.rounds
+    after = learn_on_rows(work, found.from_best(), *LEARNED, "warp", 1)
+    kept[f"warp, round {number + 1}"] = after.best.rounds > number
     assert metric_steps(work) == kept  # of a warp, none of those before it
+
+
+def test_rounds_that_go_on_equal_those_in_one_piece():
+    models = []
+    for pieces in ([4], [1, 1, 2]):
+        work = make_work(problem(500), gain=-1e9, learned_leaf=150)
+        found = begin_rounds(work, Candidate(RBF, Setting(10.0, 0.1), 1.0, 0.0), *LEARNED)
+        for rounds in pieces:
+            found = learn_on_rows(work, found, *LEARNED, "metric", rounds)
+        assert found.last.rounds == 4
+        models.append((found.best.rounds, found.best.error, found.last.error, len(work.steps)))
+    assert models[0] == models[1]
 
 
 @pytest.mark.parametrize("clear", [0, 1])

@@ -108,7 +108,7 @@ MUTATIONS = (
     change("Polynomial.__call__", "A += B", "A -= B", "kernels"),
     change("Polynomial.gradient", "int(A) * B * C(len(D), E, F)", "B * C(len(D), E, F)", "kernels"),
     change("Metric.of", "np.sqrt(np.maximum(A / B, 0.0))", "np.maximum(A / B, 0.0)", "kernels"),
-    change("_squares", "A @ (-2.0 * B)", "A @ (-1.0 * B)", "kernels"),
+    change("_factors", "-2.0 * A", "-1.0 * A", "kernels"),
     change(
         "Losses.std",
         "np.sqrt((A ** 2 * B).sum(axis=1))",
@@ -368,7 +368,10 @@ MUTATIONS = (
     ),
     # the model for tables: rounds, sizes, time, folds, calibration, columns
     change(
-        "learn_on_rows", "A > (1.0 - B.gain) * C", "A > (1.0 + B.gain) * C", "fitting/test_table.py"
+        "learn_on_rows",
+        "A.error <= (1.0 - B.gain) * C",
+        "A.error <= (1.0 + B.gain) * C",
+        "fitting/test_table.py",
     ),
     change("clearly_best", "2.5 if A < B else 1.0", "0.0", "fitting/test_table.py"),
     change("clearly_best", "A[0] - A[B]", "A[B] - A[0]", "fitting/test_table.py"),

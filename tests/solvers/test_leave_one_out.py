@@ -5,6 +5,7 @@ import pytest
 from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import NotPositiveDefiniteError
+from lssvm.local.distinct import EqualRows
 from lssvm.solvers import solve_exact
 from lssvm.solvers.exact import ALONE, ExactPath, Repeats, _solve_blocks
 
@@ -100,7 +101,7 @@ def test_equal_rows_do_not_leak():
     y = np.r_[y, rng.normal(size=30)][:, None]
     K = np.exp(-((X[:, None] - X) ** 2).sum(-1) * 5)
     leaking = solve_exact(K.copy(), y, np.full(75, 1e-3)).left_out
-    honest = solve_exact(K.copy(), y, np.full(75, 1e-3), Repeats.among(X, y)).left_out
+    honest = solve_exact(K.copy(), y, np.full(75, 1e-3), EqualRows.among(X, y).repeats()).left_out
     twins = slice(0, 44)
     assert np.mean((leaking[twins] - y[twins]) ** 2) < 0.1
     assert np.mean((honest[twins] - y[twins]) ** 2) > 0.5
@@ -108,13 +109,13 @@ def test_equal_rows_do_not_leak():
 
 def test_equal_rows_are_observations_where_targets_of_a_few_categories_differ():
     X, y = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(size=(50, 1))
-    assert Repeats.among(X, y) is not ALONE and Repeats.among(X, y).members == ()
+    assert EqualRows.among(X, y).alone and EqualRows.among(X, y).repeats() is ALONE
     copies = X @ [[1.0], [2.0]]
-    assert len(Repeats.among(X, copies).members) == 4
+    assert len(EqualRows.among(X, copies).repeats().members) == 4
     few = np.vstack([rng.normal(size=(9, 2)), np.zeros((2, 2))])
-    assert len(Repeats.among(few, y[:11]).members) == 1
+    assert len(EqualRows.among(few, y[:11]).repeats().members) == 1
     minus = np.array([[0.0], [-0.0], [1.0], [2.0]])
-    assert [group.tolist() for group in Repeats.among(minus, y[:4]).members] == [[0, 1]]
+    assert [group.tolist() for group in EqualRows.among(minus, y[:4]).repeats().members] == [[0, 1]]
 
 
 def test_weights_are_repeats():

@@ -252,7 +252,7 @@ def _tied(values: FloatArray) -> FloatArray:
     good = np.isfinite(values)
     least = SAME * np.max(np.abs(values), axis=1, initial=0.0, where=good)
     filled = np.where(good, values, np.inf)
-    order = np.argsort(filled, axis=1, kind="stable")
+    order = np.argsort(filled, axis=1)
     ordered = np.take_along_axis(filled, order, axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         new = np.diff(ordered, axis=1) > least[:, None]

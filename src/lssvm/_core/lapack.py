@@ -20,6 +20,7 @@ from lssvm._core.arrays import FloatArray
 _BLOCK = 64  # columns per block of LAPACK's blocked algorithms
 _BELOW = np.tri(_BLOCK, k=-1, dtype=bool)
 _PANEL = 128  # columns that a large Cholesky factorisation finishes at a time
+_CORNER = 32  # of which the halves of a triangle have a multiple of columns
 
 
 @cache
@@ -185,7 +186,21 @@ def add_outer(A: FloatArray, B: FloatArray, factor: float = 1.0) -> None:
 
 
 def invert_triangle(A: FloatArray, *, lower: bool) -> bool:
-    """Invert a triangle in place (LAPACK's dtrtri); say whether no diagonal entry was zero."""
+    """Invert a triangle in place; say whether no diagonal entry was zero.
+
+    A lower one is halved until LAPACK's dtrtri is left with few columns, of which it is slow.
+    """
+    if lower and len(A) > _BLOCK:
+        if not np.all(A.diagonal()):
+            return False
+        half = -(-len(A) // (2 * _CORNER)) * _CORNER
+        above, side, below = A[:half, :half], A[half:, :half], A[half:, half:]
+        shape, width = side.shape, _leading(A)
+        trsm, trmm = _typed("trsm", A), _typed("trmm", A)
+        _call(trsm, "L", "L", "N", "N", *shape, -1.0, below, width, side, width)
+        invert_triangle(above, lower=True)
+        _call(trmm, "R", "L", "N", "N", *shape, 1.0, above, width, side, width)
+        return invert_triangle(below, lower=True)
     info = np.zeros(1, dtype=np.intc)
     _call(_typed("trtri", A), "L" if lower else "U", "N", A.shape[0], A, _leading(A), info)
     return int(info[0]) == 0

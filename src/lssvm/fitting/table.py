@@ -10,7 +10,7 @@ A step is taken where its gain in held-out loss is worth its cost (`Work.worth`)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -269,64 +269,96 @@ def scored_draft(
     return model, values
 
 
-def learn_on_rows(
-    work: Work,
-    candidate: Candidate,
-    learn: IntArray,
-    scored: IntArray,
-    map_kind: str,
-    rounds: int,
-    begun: tuple[LocalModel, FloatArray] | None = None,
-) -> Candidate:
-    """Learn a metric or warp on some rows in rounds; keep the round that is best for the others.
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Rounds of a metric or warp that are learned on some rows and compared on others.
 
-    It begins at the round that the candidate has reached, of which ``begun`` is the draft if it is
-    known, and ends when rounds gain too little.
+    Attributes
+    ----------
+    best, last : Candidate
+        The round with the smallest error on the other rows, and the last one.
+    best_model, model : LocalModel
+        What was fitted to the rows in these rounds, as drafts.
+    failures : int
+        Rounds at the end that gained too little.
     """
-    problem, clock, settings = work.problem, work.clock, work.settings
-    kind = candidate.configuration
-    begin, error = clock.now(), np.inf
-    since = begin  # with the map that leads to a round, and the model that it begins with
-    best = current = candidate
-    weight, Y = problem.weight[scored], problem.Y[scored]
-    failures = 0
-    cost = len(learn) * min(settings.learned_leaf, settings.largest, len(learn)) ** 2
-    for number in range(candidate.rounds, candidate.rounds + rounds + 1):
-        tries = 6 if candidate.stage == "screening" and not number else 3
-        if begun is None or number > candidate.rounds:
-            model, values = scored_draft(work, current, learn, scored, tries)
-        else:
-            model, values = begun
-        now = weighted_error(Y, values, weight)
-        if now < error:
-            best = replace(
-                candidate,
-                setting=middle_setting(model.leaves),
-                error=now,
-                metric=current.metric,
-                rounds=number,
-                outputs=values,
-                rows=scored,
-                nested=None,
-                stage="metric",
-            )
-        gain = 1.0 - now / error if np.isfinite(error) and error > 0 else np.nan
-        if number > candidate.rounds:
-            text = f"{kind}, {map_kind}, round {number}"
-            work.step("metric", text, gain, cost / work.unit(problem.n), since)
-            since = clock.now()
-        failures = failures + 1 if now > (1.0 - settings.gain) * error else 0
-        error = min(now, error)
-        if failures > settings.patience or number == candidate.rounds + rounds or clock.over(0.5):
-            break
+
+    best: Candidate
+    best_model: LocalModel
+    last: Candidate
+    model: LocalModel
+    failures: int = 0
+
+    def from_best(self) -> Rounds:
+        """Return the rounds as they were after the best one."""
+        return replace(self, last=self.best, model=self.best_model, failures=0)
+
+
+def begin_rounds(work: Work, candidate: Candidate, learn: IntArray, scored: IntArray) -> Rounds:
+    """Fit a candidate to some rows, with the metric that it has, and compare it on others."""
+    begin = work.clock.now()
+    tries = 6 if candidate.stage == "screening" and not candidate.rounds else 3
+    model, last = scored_round(work, candidate, candidate.rounds, learn, scored, tries)
+    text = f"{candidate.configuration}, models of {len(learn):,} rows"
+    work.step("metric", text, np.nan, cost_of_draft(work, learn), begin)
+    best = work.with_loss(replace(last, seconds=candidate.seconds + work.clock.now() - begin))
+    return Rounds(best, model, last, model)
+
+
+def scored_round(
+    work: Work, candidate: Candidate, number: int, learn: IntArray, scored: IntArray, tries: int
+) -> tuple[LocalModel, Candidate]:
+    """Return a draft of some rows, and the candidate with its error and outputs for others."""
+    model, outputs = scored_draft(work, candidate, learn, scored, tries)
+    problem = work.problem
+    return model, replace(
+        candidate,
+        setting=middle_setting(model.leaves),
+        error=weighted_error(problem.Y[scored], outputs, problem.weight[scored]),
+        rounds=number,
+        outputs=outputs,
+        rows=scored,
+        nested=None,
+        stage="metric",
+    )
+
+
+def cost_of_draft(work: Work, learn: IntArray) -> float:
+    """Return the cost in units of models of some rows in the leaves that metrics are learned in."""
+    leaf_size = min(work.settings.learned_leaf, work.settings.largest, len(learn))
+    return len(learn) * leaf_size**2 / work.unit(work.problem.n)
+
+
+def learn_on_rows(
+    work: Work, begun: Rounds, learn: IntArray, scored: IntArray, map_kind: str, rounds: int
+) -> Rounds:
+    """Go on with a metric or warp of some rows while rounds gain enough on the other ones."""
+    clock, settings = work.clock, work.settings
+    begin, found, kind = clock.now(), begun, begun.best.configuration
+    while (
+        found.last.rounds < begun.last.rounds + rounds
+        and found.failures <= settings.patience
+        and not clock.over(0.5)
+    ):
+        since = clock.now()
         metric, setting = next_map(
-            work, candidate, model, current.metric, learn, map_kind, settings.slopes
+            work, found.last, found.model, found.last.metric, learn, map_kind, settings.slopes
         )
-        current = replace(candidate, metric=metric, setting=setting)
-    if number == candidate.rounds:
-        work.step("metric", f"{kind}, no further round", np.nan, 0.0, since)
-    work.rounds_kept(kind, map_kind, best.rounds)
-    return work.with_loss(replace(best, seconds=candidate.seconds + clock.now() - begin))
+        number, before = found.last.rounds + 1, found.best.error
+        current = replace(found.last, metric=metric, setting=setting)
+        model, last = scored_round(work, current, number, learn, scored, 3)
+        gain = 1.0 - last.error / before if before > 0 else np.nan
+        text = f"{kind}, {map_kind}, round {number}"
+        work.step("metric", text, gain, cost_of_draft(work, learn), since)
+        enough = last.error <= (1.0 - settings.gain) * before
+        found = replace(found, last=last, model=model, failures=0 if enough else found.failures + 1)
+        if last.error < before:
+            found = replace(found, best=last, best_model=model)
+    work.rounds_kept(kind, map_kind, found.best.rounds)
+    if found is begun:
+        return found
+    seconds = begun.best.seconds + clock.now() - begin
+    return replace(found, best=work.with_loss(replace(found.best, seconds=seconds)))
 
 
 def learn_in_folds(work: Work, candidate: Candidate, map_kind: str) -> Candidate | None:
@@ -567,17 +599,16 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
     learn = rest[subset(problem, rest).sample(min(settings.learned_on, len(rest)), random)]
     plan = replace(plan, learned=learn)
 
-    def rounds(jobs: list[tuple[Candidate, str]], rows: IntArray, most: int) -> list[Candidate]:
-        several = [c for c, map_kind in jobs if map_kind != "metric"]  # maps begin at one draft
-        drafts = work.parallel(lambda c: scored_draft(work, c, rows, scored, 3), several)
+    def begin(candidates: list[Candidate], rows: IntArray) -> list[Rounds]:
+        return work.parallel(lambda c: begin_rounds(work, c, rows, scored), candidates)
 
-        def one(numbered: tuple[int, tuple[Candidate, str]]) -> Candidate:
-            number, (candidate, map_kind) = numbered
-            work.report("metric", str(candidate.configuration), number, len(jobs))
-            begun = next((d for c, d in zip(several, drafts, strict=True) if c is candidate), None)
-            return learn_on_rows(work, candidate, rows, scored, map_kind, most, begun)
+    def go_on(jobs: list[tuple[Rounds, str]], rows: IntArray, most: int) -> list[Rounds]:
+        def one(numbered: tuple[int, tuple[Rounds, str]]) -> Rounds:
+            number, (begun, map_kind) = numbered
+            work.report("metric", str(begun.best.configuration), number, len(jobs))
+            return learn_on_rows(work, begun, rows, scored, map_kind, most)
 
-        return in_order(work, work.parallel(one, list(enumerate(jobs))))
+        return work.parallel(one, list(enumerate(jobs)))
 
     if clock.over(0.3):
         plan = plan.keep(plan.candidates[:1])
@@ -587,15 +618,25 @@ def fit_large(work: Work, plan: Plan, all_rows: AllRows | None) -> Stage:
         # further rounds on more rows.
         plan = plan.keep(better_inputs(plan.candidates, settings.gain))
         first = learn[:: -(-len(learn) // _FIRST_ROUND_ROWS)]
-        done = rounds([(c, "metric") for c in plan.candidates], first, min(settings.rounds, 1))
-        plan = replace(plan, candidates=done)
+        found = [(one, "metric") for one in begin(plan.candidates, first)]
+        found = go_on(found, first, min(settings.rounds, 1))
+        done = {one.best.configuration: one for one in found}
+        plan = replace(plan, candidates=in_order(work, [one.best for one in found]))
         plan = plan.keep(plan.candidates[: settings.kept])
         if settings.rounds and not clock.over(0.4):
+            if len(first) == len(learn):
+                begun = [done[c.configuration] for c in plan.candidates]
+            else:
+                begun = begin(plan.candidates, learn)
             more = [
-                (c, map_kind) for c in plan.candidates for map_kind in maps_of(work, c, len(learn))
+                (one if map_kind == "metric" else one.from_best(), map_kind)
+                for one in begun
+                for map_kind in maps_of(work, one.best, len(learn))
             ]
-            done = rounds(more, learn, settings.rounds)
-            plan = replace(plan, candidates=without_repeats(done))
+            found = go_on(more, learn, settings.rounds)
+            plan = replace(
+                plan, candidates=without_repeats(in_order(work, [one.best for one in found]))
+            )
         if clock.over(0.8):
             plan = plan.keep(plan.candidates[:1])
     n = problem.n if all_rows is None else all_rows.n_rows

@@ -74,13 +74,15 @@ class Kernel(ABC):
         """
         return replace(self, gamma=gamma)  # type: ignore[type-var]
 
-    def against(self, Z: Array) -> Evaluate:
+    def against(self, Z: Array, pairs: int | None = None) -> Evaluate:
         """Return the kernel with fixed ``Z`` (m, d); what depends on ``Z`` alone is done once.
 
         Parameters
         ----------
         Z : array of shape (m, d)
             Rows that stay, such as prototypes.
+        pairs : int, optional
+            Kernel values of all blocks of rows: many are worth compiled loops.
 
         Returns
         -------

@@ -248,15 +248,15 @@ def _transposed(Z: FloatArray) -> list[tuple[slice, FloatArray]]:
 
 
 def cityblock(X: FloatArray, Z: FloatArray, pairs: int | None = None) -> FloatArray | None:
-    """Return the sums of absolute differences (n, m) in float64, or None.
+    """Return the sums of absolute differences (n, m) in the type of both sets of rows, or None.
 
-    ``pairs`` are those of the whole matrix of which this is a block.
+    ``pairs`` are those of all matrices of which this is a block.
     """
     (n, d), m = X.shape, len(Z)
     if (run := _worth(d * (n * m if pairs is None else pairs))) is None:
         return None
-    X, out = np.ascontiguousarray(X, dtype=np.float64), np.empty((n, m))
-    for part, ZT in _transposed(np.asarray(Z, dtype=np.float64)):
+    X, out = np.ascontiguousarray(X), np.empty((n, m), dtype=X.dtype)
+    for part, ZT in _transposed(Z):
         run.cityblock(X, ZT, out, part.start)
     return out
 

@@ -14,8 +14,9 @@ and :math:`A A^T = M` the distance becomes :math:`(x - z)^T M (x - z)` (recursiv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -429,31 +430,36 @@ def one_sided_slopes(
     right, left : arrays of shape (n, k, d)
     """
     if isinstance(kernel, Laplacian):
-        difference, right = _laplacian_steps(kernel, X, Z, coef, rows_in_Z)
+        differences, right = _laplacian_steps(kernel, X, Z, coef, rows_in_Z, steps)
     else:
-        difference, right = _steps_by_level(kernel, X, Z, coef, rows_in_Z)
+        differences, right = _steps_by_level(kernel, X, Z, coef, rows_in_Z, steps)
     left = right.copy()
-    for feature, levels in zip(steps.features, steps.levels, strict=True):
+    for feature, levels, difference in zip(steps.features, steps.levels, differences, strict=True):
         place = np.searchsorted(levels, X[:, feature])
         for out, step in ((right, 1), (left, -1)):
             # At an end of the feature the other side is the only one.
             to = place + np.where((place + step >= 0) & (place + step < len(levels)), step, -step)
             gap = (levels[to] - X[:, feature])[:, None]
-            out[:, :, feature] = difference(int(feature), levels, place, to) / gap
+            out[:, :, feature] = difference(place, to) / gap
     return right, left
 
 
 FARTHEST = 30.0
 """Scaled distance beyond which the sum of the kernel values on the far side is rounding only."""
 
-Difference: TypeAlias = Callable[[int, FloatArray, IntArray, IntArray], FloatArray]
-"""From a feature, its levels, those of the rows and those moved to (n,) to changes (n, k)."""
+Difference: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
+"""From the levels of the rows in a feature and those moved to (n,) to changes (n, k)."""
 
 
 def _laplacian_steps(
-    kernel: Laplacian, X: FloatArray, Z: FloatArray, coef: FloatArray, rows_in_Z: IntArray
-) -> tuple[Difference, FloatArray]:
-    """Return changes of the expansion and its derivatives (n, k, d).
+    kernel: Laplacian,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    rows_in_Z: IntArray,
+    steps: Steps,
+) -> tuple[Iterator[Difference], FloatArray]:
+    """Return changes of the expansion, feature by feature, and its derivatives (n, k, d).
 
     A point on the near side of a row that moves by t along a feature changes by exp(-gamma t) - 1,
     one on the far side by exp(gamma t) - 1; there is none between.
@@ -471,21 +477,35 @@ def _laplacian_steps(
         moved = np.minimum(moved, FARTHEST)
         return np.asarray(np.expm1(-moved) * behind + np.expm1(moved) * (total - behind))
 
-    return difference, -gamma * (less + most - total[:, :, None])
+    differences = (
+        partial(difference, int(feature), levels)
+        for feature, levels in zip(steps.features, steps.levels, strict=True)
+    )
+    return differences, -gamma * (less + most - total[:, :, None])
 
 
 def _steps_by_level(
-    kernel: Kernel, X: FloatArray, Z: FloatArray, coef: FloatArray, rows_in_Z: IntArray
-) -> tuple[Difference, FloatArray]:
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    rows_in_Z: IntArray,
+    steps: Steps,
+) -> tuple[Iterator[Difference], FloatArray]:
     """Return changes of the expansion, by sums over the rows of every level, and derivatives."""
     K, change = _change_by_level(kernel, X, Z)
     K[np.arange(len(X)), rows_in_Z] = 0.0
 
-    def difference(feature: int, levels: FloatArray, place: IntArray, to: IntArray) -> FloatArray:
-        sums = _sums_by_level(K, Z[:, feature], levels, coef)
-        return np.asarray(np.einsum("iv,ivk->ik", change(levels)[place, to], sums))
+    def difference(
+        changes: FloatArray, sums: FloatArray, place: IntArray, to: IntArray
+    ) -> FloatArray:
+        return np.asarray(np.einsum("iv,ivk->ik", changes[place, to], sums))
 
-    return difference, kernel.gradient(X, Z, coef)
+    differences = (
+        partial(difference, change(levels), sums)
+        for levels, sums in zip(steps.levels, _sums_by_level(K, Z, coef, steps), strict=True)
+    )
+    return differences, kernel.gradient(X, Z, coef)
 
 
 def _change_by_level(
@@ -513,14 +533,25 @@ def _change_by_level(
     return W, gaps
 
 
+_ENTRIES = 2**22
+"""Numbers of a matrix that marks the levels of several features."""
+
+
 def _sums_by_level(
-    K: FloatArray, z: FloatArray, levels: FloatArray, coef: FloatArray
-) -> FloatArray:
-    """Return sum_j K_ij coef_jk over the rows j of every level of a feature, shape (n, v, k)."""
-    of_level = (z[:, None] == levels).astype(np.float64)
-    (m, k), v = coef.shape, len(levels)
-    sums = K @ (of_level[:, :, None] * coef[:, None, :]).reshape(m, v * k)
-    return np.asarray(sums.reshape(-1, v, k))
+    K: FloatArray, Z: FloatArray, coef: FloatArray, steps: Steps
+) -> Iterator[FloatArray]:
+    """Yield sum_j K_ij coef_jk over the rows j of every level, (n, v, k), feature by feature.
+
+    One matrix product for several features.
+    """
+    m, k = coef.shape
+    counts = np.array([len(levels) for levels in steps.levels])
+    part = np.cumsum(counts) * m * k // _ENTRIES
+    for chosen in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(part)) + 1):
+        marks = [Z[:, [steps.features[i]]] == steps.levels[i] for i in chosen]
+        marked = np.concatenate(marks, axis=1)[:, :, None] * coef[:, None, :]
+        sums = (K @ marked.reshape(m, -1)).reshape(len(K), -1, k)
+        yield from np.split(sums, np.cumsum(counts[chosen])[:-1], axis=1)
 
 
 SHAPES: tuple[Shape, ...] = ("diagonal", "full")

@@ -34,6 +34,11 @@ DISTANCES: tuple[Distance, ...] = ("sqeuclidean", "euclidean", "cityblock")
 
 _CLOSE = 1e-6  # squared distances below this share of the squared norms are computed anew
 _FILLED = 256  # rows of a block
+_TWO_VALUED = 4  # columns of two values from which on a product is faster than differences
+
+
+Between: TypeAlias = Callable[[slice, slice], FloatArray]
+"""From a range of rows of X and one of Z to their distances."""
 
 
 def distances(
@@ -47,31 +52,61 @@ def distances(
     :math:`|x - z| = (x - z)^2 / |a - b|`: such columns (the levels of a category) go through the
     matrix product too, ten times as fast. No temporary of n m d numbers.
     """
+    return _between(X, Z, kind, pairs)(slice(len(X)), slice(len(Z)))
+
+
+def _between(
+    X: FloatArray,
+    Z: FloatArray,
+    kind: Distance,
+    pairs: int | None = None,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Between:
+    """Return what computes the distances of ranges of rows; absolute ones in the given type."""
     if kind == "cityblock":
-        return _cityblock(X, Z, pairs)
+        return _cityblock(X, Z, pairs, dtype)
     if kind not in DISTANCES:
         raise not_known("distance", kind, f"choose one of {DISTANCES}.")
-    D = _squares(X, Z)
-    return np.sqrt(D, out=D) if kind == "euclidean" else D
+    squares = _squares(X, Z)
+    if kind == "sqeuclidean":
+        return squares
+
+    def roots(rows: slice, columns: slice) -> FloatArray:
+        D = squares(rows, columns)
+        return np.sqrt(D, out=D)
+
+    return roots
 
 
-def _squares(X: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return the squared Euclidean distances (n, m)."""
+def _squares(X: FloatArray, Z: FloatArray) -> Between:
+    """Return what computes squared Euclidean distances."""
     centre = Z.mean(axis=0) if len(Z) else np.zeros(Z.shape[1])
     X, Z = X - centre, Z - centre
     xx, zz = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
-    D = X @ (-2.0 * Z.T)
-    D += xx[:, None]
-    D += zz
-    if D.size:
-        near = np.flatnonzero(D < _CLOSE * (xx.max() + zz.max()))
-        i, j = np.divmod(near, D.shape[1])
-        close = D[i, j] < _CLOSE * (xx[i] + zz[j])
-        i, j = i[close], j[close]
-        for part in slices(len(i), 2**16):
-            gap = X[i[part]] - Z[j[part]]
-            D[i[part], j[part]] = np.einsum("ij,ij->i", gap, gap)
-    return np.asarray(D)
+    A, B = _factors(X, xx, Z, zz)
+
+    def between(rows: slice, columns: slice) -> FloatArray:
+        D = A[rows] @ B[columns].T
+        x, z = xx[rows], zz[columns]
+        if D.size:
+            near = np.flatnonzero(D < _CLOSE * (x.max() + z.max()))
+            i, j = np.divmod(near, D.shape[1])
+            close = D[i, j] < _CLOSE * (x[i] + z[j])
+            i, j = i[close], j[close]
+            for part in slices(len(i), 2**16):
+                gap = X[rows][i[part]] - Z[columns][j[part]]
+                D[i[part], j[part]] = np.einsum("ij,ij->i", gap, gap)
+        return np.asarray(D)
+
+    return between
+
+
+def _factors(
+    X: FloatArray, xx: FloatArray, Z: FloatArray, zz: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return A and B with A B^T = xx + zz - 2 X Z^T: one product in place of three passes."""
+    A = np.column_stack([X, xx, np.ones_like(xx)])
+    return A, np.column_stack([-2.0 * Z, np.ones_like(zz), zz])
 
 
 def two_valued(X: FloatArray, Z: FloatArray) -> tuple[BoolArray, FloatArray]:
@@ -85,46 +120,59 @@ def two_valued(X: FloatArray, Z: FloatArray) -> tuple[BoolArray, FloatArray]:
     return few, np.where(high > low, high - low, 1.0)
 
 
-def _absolute(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
-    """Return the sums of absolute differences (n, m), compiled where that is worth it."""
-    D = compiled.cityblock(X, Z, pairs)
-    return np.asarray(cdist(X, Z, "cityblock")) if D is None else D
-
-
-def _cityblock(X: FloatArray, Z: FloatArray, pairs: int | None) -> FloatArray:
-    """Return the sums of absolute differences (n, m); columns of two values by a product."""
+def _cityblock(
+    X: FloatArray, Z: FloatArray, pairs: int | None, dtype: type[np.floating[Any]]
+) -> Between:
+    """Return what computes sums of absolute differences; columns of two values by a product."""
     few, gap = two_valued(X, Z)
-    if few.sum() < 4:
-        return _absolute(X, Z, pairs)
+    if few.sum() < _TWO_VALUED:
+        few[:] = False
+    many_X, many_Z = (np.ascontiguousarray(rows[:, ~few], dtype=dtype) for rows in (X, Z))
+
+    def absolute(rows: slice, columns: slice) -> FloatArray:
+        x, z = many_X[rows], many_Z[columns]
+        D = compiled.cityblock(x, z, pairs)
+        return np.asarray(cdist(x, z, "cityblock")) if D is None else D
+
+    if not few.any():
+        return absolute
     factor = 1.0 / np.sqrt(gap[few])
     # One of the two values becomes 0: a common offset costs no digits.
-    A, B = (X[:, few] - Z[0, few]) * factor, (Z[:, few] - Z[0, few]) * factor
-    D = A @ (-2.0 * B.T)
-    D += np.einsum("ij,ij->i", A, A)[:, None]
-    D += np.einsum("ij,ij->i", B, B)
-    np.maximum(D, 0.0, out=D)
-    # Rounding of equal rows is taken away: sums of the gaps are no smaller than the least gap.
-    D[D < 1e-9 * gap[few].min()] = 0.0
-    if not few.all():
-        D += _absolute(X[:, ~few], Z[:, ~few], pairs)
-    return np.asarray(D)
+    A, B = ((rows[:, few] - Z[0, few]) * factor for rows in (X, Z))
+    squares = (np.einsum("ij,ij->i", rows, rows) for rows in (A, B))
+    A, B = (rows.astype(dtype) for rows in _factors(A, next(squares), B, next(squares)))
+
+    def between(rows: slice, columns: slice) -> FloatArray:
+        D = A[rows] @ B[columns].T
+        # Rounding of equal rows is taken away: sums of the gaps are no smaller than the least gap.
+        D[D < 1e-9 * gap[few].min()] = 0.0
+        return D if few.all() else np.add(D, absolute(rows, columns), out=D)
+
+    return between
 
 
 def fill_distances(
-    X: FloatArray, kind: Distance, out: FloatArray, *, threads: int = 1, half: bool = False
+    X: FloatArray,
+    kind: Distance,
+    out: FloatArray,
+    *,
+    threads: int = 1,
+    half: bool = False,
+    pairs: int | None = None,
 ) -> FloatArray:
     """Write the distances of all pairs of rows into a symmetric matrix; return it.
 
-    With ``half`` only the triangle above the diagonal is written, and some numbers below it.
+    With ``half`` only the triangle above the diagonal is written, and some numbers below it. With
+    many ``pairs`` (by default those of the matrix) compiled loops are used, in the type of ``out``.
     """
+    pairs = len(X) ** 2 // 2 if pairs is None else pairs
+    between = _between(X, X, kind, pairs, out.dtype.type)
 
     def fill(block: slice) -> None:
         if half:
-            out[block, block.start :] = distances(
-                X[block], X[block.start :], kind, pairs=len(X) ** 2 // 2
-            )
+            out[block, block.start :] = between(block, slice(block.start, len(X)))
             return
-        values = distances(X[block], X[: block.stop], kind, pairs=len(X) ** 2 // 2)
+        values = between(block, slice(block.stop))
         out[block, : block.stop] = values
         out[: block.start, block] = values[:, : block.start].T
 
@@ -315,7 +363,7 @@ class RBF(_Radial):
         """Return exp(-gamma ||x - z||^2), shape (n, m)."""
         return self.against(Z)(X, out)
 
-    def against(self, Z: Array) -> Evaluate:
+    def against(self, Z: Array, pairs: int | None = None) -> Evaluate:
         """Return the kernel with fixed ``Z`` (m, d), a function of ``X`` and ``out``."""
         exponents = _minus_scaled_squares(Z, self.gamma)
 
@@ -468,12 +516,20 @@ class Laplacian(_Radial):
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-sum_i gamma_i |x_i - z_i|), shape (n, m)."""
-        factors = self._per_feature(X)
-        if is_numpy(X):
-            D = distances(*_in_double(X, Z, factors), "cityblock")
-            return np.exp(np.negative(D, out=D), out=D).astype(X.dtype, copy=False)
-        X, Z = _scaled(X, factors), _scaled(Z, factors)
-        return get_namespace(X).exp(-_by_differences(X, Z, squared=False))
+        return self.against(Z)(X, out)
+
+    def against(self, Z: Array, pairs: int | None = None) -> Evaluate:
+        """Return the kernel with fixed ``Z`` (m, d), a function of ``X`` and ``out``."""
+
+        def evaluate(X: Array, out: FloatArray | None = None) -> Array:
+            factors = self._per_feature(X)
+            if is_numpy(X):
+                D = distances(*_in_double(X, Z, factors), "cityblock", pairs=pairs)
+                return np.exp(np.negative(D, out=D), out=D).astype(X.dtype, copy=False)
+            D = _by_differences(_scaled(X, factors), _scaled(Z, factors), squared=False)
+            return get_namespace(X).exp(-D)
+
+        return evaluate
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma_i sum_j coef_j K(x, z_j) sign(x_i - z_ji), shape (n, k, d).
@@ -500,9 +556,7 @@ class Laplacian(_Radial):
         -------
         array of shape (n, m)
         """
-        factors = self._per_feature(X)
-        D = distances(X * factors, Z * factors, "cityblock", pairs=4 * len(X) * len(Z))
-        return np.asarray(np.exp(np.negative(D, out=D), out=D))
+        return np.asarray(self.against(Z, 4 * len(X) * len(Z))(X))
 
 
 _TILE = 2**16  # kernel values that stay near while all features pass over them

@@ -46,7 +46,7 @@ class LeafTask:
         What the kernel is a function of.
     start : Setting
         Where the search for a better setting begins.
-    near : ExactFit, optional
+    near, pairs : optional
         See `fit_leaf`.
 
     Examples
@@ -62,6 +62,7 @@ class LeafTask:
     distance: Distance
     start: Setting
     near: ExactFit | None = None
+    pairs: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +182,7 @@ class LeafEngine:
                 task.distance,
                 task.start,
                 near=task.near,
+                pairs=task.pairs,
                 tries=1 if stop() else tries,
                 stop=stop,
                 threads=inside,
@@ -348,9 +350,11 @@ class ClusterLeaves(LeafEngine):
 
 def _fit_on_worker(part: Part) -> Leaf:
     task, tries, draft, held_out = part.values
-    kind = {"draft": draft, "held_out": held_out}
+    kind = {"tries": tries, "draft": draft, "held_out": held_out}
     with one_blas_thread():
-        return fit_leaf(task.rows, task.distance, task.start, near=task.near, tries=tries, **kind)
+        return fit_leaf(
+            task.rows, task.distance, task.start, near=task.near, pairs=task.pairs, **kind
+        )
 
 
 def find_engine(backend: Backend, data: Dataset | None = None) -> LeafEngine:

@@ -16,6 +16,7 @@ from lssvm._core.blocks import slices
 from lssvm._core.errors import NotPositiveDefiniteError
 from lssvm.kernels.base import evaluate_expansion
 from lssvm.kernels.radial import KERNEL_OF, Distance, distances, fill_distances
+from lssvm.local.distinct import DistinctRows, EqualRows
 from lssvm.solvers import ExactFit, solve_exact
 from lssvm.solvers.exact import ALONE, Repeats, refine_exact
 from lssvm.solvers.logistic import solve_logistic
@@ -128,7 +129,7 @@ class Rows:
         """Return which rows are left out together."""
         if self.labels is not None:
             return Repeats.of(self.labels)
-        return Repeats.among(self.X, self.Y, self.weight)
+        return EqualRows.among(self.X, self.Y, self.weight).repeats()
 
     def together(self) -> IntArray:
         """Return a number for every row (n,), the same for rows that are left out together."""
@@ -256,6 +257,7 @@ def fit_leaf(
     tries: int = 1,
     stop: Callable[[], bool] = lambda: False,
     D: FloatArray | None = None,
+    pairs: int | None = None,
     threads: int = 1,
     draft: bool = False,
     held_out: bool = True,
@@ -278,6 +280,8 @@ def fit_leaf(
         Called before every further try; True ends the search.
     D : array of shape (n, n), optional
         The distances, where they are known.
+    pairs : int, optional
+        Distances of all leaves that are fitted with this one, see `fill_distances`.
     threads : int, default=1
         For the distances.
     draft : bool, default=False
@@ -309,8 +313,18 @@ def fit_leaf(
     >>> bool(fit_leaf(rows, "euclidean", Setting(1.0, 1.0), tries=5).error < one.error)
     True
     """
+    given, shared = rows, D is not None
+    repeats, distinct = ALONE, None
+    if len(rows.X) > 1 and (shared or rows.labels is not None):
+        repeats = rows.repeats()
+    elif len(rows.X) > 1:
+        equal = EqualRows.among(rows.X, rows.Y, rows.weight)
+        distinct = DistinctRows.of(rows.X, rows.Y, rows.weight, equal)
+        repeats = equal.repeats() if distinct is None else ALONE
+    if distinct is not None:
+        rows = Rows(distinct.X, distinct.Y, distinct.weight)
     n = len(rows.X)
-    shared = D is not None
+    bound = n if distinct is None else n * float(rows.weight.max() / given.weight.mean())
 
     @cache
     def double() -> FloatArray:
@@ -318,12 +332,13 @@ def fit_leaf(
         if D is not None:
             return D
         X = np.asarray(rows.X, dtype=np.float64)
-        return fill_distances(X, distance, np.empty((n, n)), threads=threads)
+        return fill_distances(X, distance, np.empty((n, n)), threads=threads, pairs=pairs)
 
-    repeats = rows.repeats() if n > 1 else ALONE
     if start.loss == "logistic":
         K = exponential(double(), start.gamma, np.empty((n, n)) if shared else double())
-        return fit_logistic_leaf(rows, start, K, repeats, near, tries=tries, stop=stop, draft=draft)
+        near = near if near is None or distinct is None else distinct.gathered(near)
+        how = {"tries": tries, "stop": stop, "draft": draft}
+        return fit_logistic_leaf(given, start, K, repeats, near, distinct=distinct, **how)
 
     @cache
     def single() -> FloatArray:
@@ -331,7 +346,7 @@ def fit_leaf(
         if shared or not draft:
             return double().astype(np.float32)
         X, out = np.asarray(rows.X, dtype=np.float64), np.empty((n, n), dtype=np.float32)
-        return fill_distances(X, distance, out, threads=threads, half=True)
+        return fill_distances(X, distance, out, threads=threads, half=True, pairs=pairs)
 
     spare: list[FloatArray] = []  # a matrix in single precision that can be overwritten
     refused: list[Setting] = []  # where single precision was not enough
@@ -339,20 +354,20 @@ def fit_leaf(
     def may_be_single(setting: Setting) -> bool:
         """Return whether single precision is worth an attempt.
 
-        n C bounds the condition. The smallest eigenvalues of a Gaussian kernel are 0, so that it is
+        n C times the most equal rows bounds the condition. The smallest eigenvalues of a Gaussian kernel are 0, so that it is
         reached; those of the other kernels are much larger than 1 / C where rows lie apart.
         """
         if not (n >= _SINGLE_MIN_ROWS and (draft or held_out)):
             return False
         rough = distance != "sqeuclidean"
         worse = any(s.C <= setting.C and s.gamma >= setting.gamma for s in refused)
-        return setting.C * n < _CONDITION or (rough and not worse)
+        return setting.C * bound < _CONDITION or (rough and not worse)
 
     def solve(setting: Setting, held_out: bool = True) -> tuple[Leaf, FloatArray | None]:
         """Return a model, and the inverse factor where it is in single precision."""
         noise = 1.0 / (setting.C * rows.weight)
         if may_be_single(setting):
-            most = np.inf if setting.C * n < _CONDITION else _CONDITION
+            most = np.inf if setting.C * bound < _CONDITION else _CONDITION
             K = spare.pop() if spare else np.empty_like(single())
             exponential(single(), setting.gamma, K, half=True)
             with suppress(NotPositiveDefiniteError):
@@ -366,10 +381,16 @@ def fit_leaf(
         fit = solve_exact(K, rows.Y, noise, repeats, quiet=True, held_out=held_out)
         return leaf_of(setting, fit), None
 
+    def of_all(setting: Setting, fit: ExactFit) -> ExactFit:
+        if distinct is None:
+            return fit
+        return distinct.expanded(fit, setting.C * given.weight, given.Y, rows.Y)
+
     def leaf_of(setting: Setting, fit: ExactFit) -> Leaf:
+        fit = of_all(setting, fit)
         known = len(fit.left_out) > 0
-        error = weighted_error(rows.Y, fit.left_out, rows.weight) if known else np.nan
-        return Leaf(rows, setting, fit, error)
+        error = weighted_error(given.Y, fit.left_out, given.weight) if known else np.nan
+        return Leaf(given, setting, fit, error)
 
     if tries == 1:
         best, factor = solve(start, held_out)
@@ -386,7 +407,9 @@ def fit_leaf(
         return best
     K = exponential(double(), best.setting.gamma, np.empty((n, n)) if shared else double())
     noise = 1.0 / (best.setting.C * rows.weight)
-    return replace(best, fit=refine_exact(K, rows.Y, noise, best.fit, factor))
+    refined = refine_exact(K, rows.Y, noise, replace(best.fit, left_out=best.fit.left_out[:0]), factor)
+    left_out = best.fit.left_out
+    return replace(best, fit=replace(of_all(best.setting, refined), left_out=left_out))
 
 
 def fit_logistic_leaf(
@@ -396,25 +419,30 @@ def fit_logistic_leaf(
     repeats: Repeats,
     near: ExactFit | None,
     *,
+    distinct: DistinctRows | None,
     tries: int,
     stop: Callable[[], bool],
     draft: bool,
 ) -> Leaf:
     """Fit kernel logistic regression to a leaf; C is chosen near the start by leave-one-out.
 
-    The error of the leaf is the log loss of its leave-one-out outputs.
+    The error of the leaf is the log loss of its leave-one-out outputs. With distinct rows, ``K``
+    and ``near`` are those of them.
     """
+    Y, weight = (rows.Y, rows.weight) if distinct is None else (distinct.Y, distinct.weight)
     search = LocalSearch(start, tries, steps=((4.0, 1.0), (0.25, 1.0)))
     while (setting := search.propose(stop)) is not None:
-        curvature = rows.weight.sum() / 4.0
+        curvature = weight.sum() / 4.0
         if near is not None:
             p = expit(K @ near.coef[:, 0] + near.intercept[0])
-            curvature = rows.weight @ (p * (1.0 - p))
+            curvature = weight @ (p * (1.0 - p))
         single = len(K) >= _SINGLE_MIN_ROWS and setting.C * curvature < _LOGISTIC_CONDITION
-        fit = solve_logistic(
-            K, rows.Y, setting.C, rows.weight, repeats, start=near, single=single, draft=draft
+        fit = near = solve_logistic(
+            K, Y, setting.C, weight, repeats, start=near, single=single, draft=draft
         )
-        near = fit
+        if distinct is not None:
+            f = K @ fit.coef[:, 0] + fit.intercept[0]
+            fit = distinct.expanded_log_odds(fit, f, setting.C, rows.Y, rows.weight)
         losses = -log_expit(rows.Y * fit.left_out).sum(axis=1)
         leaf = Leaf(rows, setting, fit, float(np.average(losses, weights=rows.weight)))
         if search.update(leaf.error):

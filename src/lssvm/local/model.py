@@ -18,6 +18,7 @@ from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.local.engine import ONE_THREAD, LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, Rows, Setting
 
+_DRAFTS = 4  # of the same rows, before compiled loops are worth their loading
 _TUNED = 10  # one of so many leaves tries settings for all of them
 _GROWN = 1.5  # times the leaf size beyond which a leaf is split after an update
 _MANY_NODES = 200  # of a tree, from which rows may go down together, level by level,
@@ -509,8 +510,10 @@ def fit_local_models(
             if tree.n_leaves == 1:
                 break
     owners = [(t, p) for t, (_, _, assigned) in enumerate(planned) for p in range(len(assigned))]
+    # Drafts of the same rows are made again, for every round.
+    pairs = (_DRAFTS if draft else 1) * sum(len(r) ** 2 // 2 for *_, leaf in planned for r in leaf)
     tasks = [
-        LeafTask(job.rows.take(planned[t][2][p]), job.distance, job.start)
+        LeafTask(job.rows.take(planned[t][2][p]), job.distance, job.start, pairs=pairs)
         for t, p in owners
         for job in [jobs[planned[t][0]]]
     ]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +37,6 @@ from lssvm._core.lapack import (
     symmetric_times,
     triangle_times,
 )
-from lssvm.data.folds import are_observations, observation_weight
 from lssvm.solvers.base import (
     DualSystem,
     OnIteration,
@@ -71,6 +70,8 @@ class ExactFit:
         Of the outputs.
     left_out : array of shape (n, k)
         Output for every row of the model fitted without it (or without its group).
+    diagonal : array of shape (n,)
+        P_ii; empty where no leave-one-out outputs were computed.
 
     Examples
     --------
@@ -84,6 +85,7 @@ class ExactFit:
     coef: FloatArray
     intercept: FloatArray
     left_out: FloatArray
+    diagonal: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,31 +120,6 @@ class Repeats:
         begin = np.flatnonzero(~same[:-1] & same[1:])
         end = np.flatnonzero(same[:-1] & ~same[1:]) + 1
         return cls(tuple(order[b:e] for b, e in zip(begin, end, strict=True)))
-
-    @classmethod
-    def among(cls, X: FloatArray, Y: FloatArray, weight: FloatArray | None = None) -> Repeats:
-        """Return the groups of equal rows of X (n, d), unless these are observations.
-
-        Observations (a few categories; Y (n, k) tells, see `are_observations`) are left out alone.
-        """
-        if not len(X):
-            return cls()
-        flat = np.ascontiguousarray(X + 0.0)  # -0 is 0
-        bits = flat.view(f"u{flat.dtype.itemsize}").astype(np.uint64, copy=False)
-        # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
-        sums = bits @ np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
-        ordered = np.sort(sums)
-        if (ordered[1:] != ordered[:-1]).all():
-            return cls()
-        place, count = np.unique(sums, return_inverse=True, return_counts=True)[1:]
-        twins = np.flatnonzero(count[place.ravel()] > 1)
-        if not len(twins):
-            return cls()
-        keys = flat[twins].view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
-        if are_observations(sums, Y, weight, observation_weight(len(X), weight)[0]):
-            return cls()
-        same = np.unique(keys, return_inverse=True)[1]
-        return cls(tuple(twins[group] for group in cls.of(same.ravel()).members))
 
 
 ALONE = Repeats()
@@ -334,7 +311,8 @@ def _from_inverse_factor(
         columns = np.where(np.arange(n) < groups[:, :, None], 0.0, columns)
         return np.asarray(columns @ columns.transpose(0, 2, 1), dtype=np.float64)
 
-    return ExactFit(coef, intercept, _left_out(Y, coef, nu, whole, block, repeats))
+    diagonal = whole - nu * nu / nu.sum()
+    return ExactFit(coef, intercept, _left_out(Y, coef, nu, whole, block, repeats), diagonal)
 
 
 def _left_out(

@@ -35,7 +35,9 @@ _FINAL_TOL = 1e-6  # largest change of a probability after which they end: its s
 _SETTLED_TOL = 1e-3  # larger last changes mean that the steps have not settled
 _MIN_CURVATURE = 1e-8  # of the loss of a row: a smaller one is rounding
 _MAX_HALVINGS = 6  # of a step that does not lower the loss
-_MAX_LOG_ODDS = 30.0  # of leave-one-out outputs
+
+MAX_LOG_ODDS = 30.0
+"""Of leave-one-out outputs."""
 
 
 def solve_logistic(
@@ -56,7 +58,7 @@ def solve_logistic(
     K : array of shape (n, n), contiguous
         The kernel matrix in float64.
     Y : array of shape (n, 1)
-        -1 and 1.
+        -1 and 1, or means of them.
     C : float
         Regularisation.
     weight : array of shape (n,)
@@ -124,11 +126,6 @@ def _newton(
         log_likelihood = target * log_expit(f) + (1.0 - target) * log_expit(-f)
         return float(0.5 * coef @ (f - b) - strength @ log_likelihood)
 
-    def linearised(f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        p = expit(f)
-        curvature = np.maximum(p * (1.0 - p), _MIN_CURVATURE)
-        return f + (target - p) / curvature, 1.0 / (strength * curvature)
-
     f, coef, b = np.zeros(n), np.zeros(n), 0.0
     current_loss = loss(f, coef, b)
     if start is not None:
@@ -137,7 +134,7 @@ def _newton(
             (f, coef, b), current_loss = given, given_loss
     settled = False
     for _ in range(_MAX_STEPS):
-        z, noise = linearised(f)
+        z, noise = linearised(f, target, strength)
         np.copyto(A, K)
         fit = solve_exact(A, z[:, None], noise, quiet=True, held_out=False)
         new_coef, new_b = fit.coef[:, 0], float(fit.intercept[0])
@@ -162,10 +159,10 @@ def _newton(
             break
     if not (last_attempt or settled):
         raise NotPositiveDefiniteError("The steps have not settled.")
-    z, noise = linearised(f)
+    z, noise = linearised(f, target, strength)
     np.copyto(A, K)
     fit = solve_exact(A, z[:, None], noise, repeats, quiet=True)
-    left_out = np.clip(fit.left_out, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+    left_out, diagonal = np.clip(fit.left_out, -MAX_LOG_ODDS, MAX_LOG_ODDS), fit.diagonal
     inverted = True  # A is the inverse of a factor
     for step in range(0 if draft else _MAX_FINAL_STEPS):
         if step or dtype is np.float32:
@@ -183,14 +180,26 @@ def _newton(
         if change < _FINAL_TOL:
             break
         f = new_f
-        z, noise = linearised(f)
+        z, noise = linearised(f, target, strength)
     if not (draft or last_attempt or max(change, slope) < _SETTLED_TOL):
         raise NotPositiveDefiniteError("The steps have not settled.")
-    return ExactFit(fit.coef, fit.intercept, left_out)
+    return ExactFit(fit.coef, fit.intercept, left_out, diagonal)
+
+
+def linearised(
+    f: FloatArray, target: FloatArray, strength: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return targets and noise of the LS-SVM whose solution is a Newton step from the outputs f.
+
+    ``target`` are probabilities of class 1, ``strength`` is C s; all of shape (n,).
+    """
+    p = expit(f)
+    curvature = np.maximum(p * (1.0 - p), _MIN_CURVATURE)
+    return f + (target - p) / curvature, 1.0 / (strength * curvature)
 
 
 def smoothed_targets(y: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the target probabilities (n,) of class 1 for labels -1 and 1 [Platt2000].
+    """Return the target probabilities (n,) of class 1 for labels -1 and 1, or means [Platt2000].
 
     Examples
     --------
@@ -199,6 +208,6 @@ def smoothed_targets(y: FloatArray, weight: FloatArray) -> FloatArray:
     >>> smoothed_targets(np.array([1.0, 1.0, -1.0]), np.ones(3))
     array([0.75      , 0.75      , 0.33333333])
     """
-    positive = y > 0
-    high, low = float(weight[positive].sum()), float(weight[~positive].sum())
-    return np.where(positive, (high + 1.0) / (high + 2.0), 1.0 / (low + 2.0))
+    positive = 0.5 * (1.0 + y)
+    high, low = float(weight @ positive), float(weight @ (1.0 - positive))
+    return positive * (high + 1.0) / (high + 2.0) + (1.0 - positive) / (low + 2.0)

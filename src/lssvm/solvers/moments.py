@@ -620,7 +620,7 @@ def accumulate(
     Z = float_rows(Z)
     m, k = Z.shape[0], source.n_targets
     cells = [slice(0, source.n_rows)] if cells is None else list(cells)
-    one = _Pass(kernel, Z, len(cells), k, budget, threads)
+    one = _Pass(kernel, Z, len(cells), k, budget, threads, pairs=source.n_rows * m)
 
     def work(chunk: tuple[int, slice]) -> tuple[int, int, RowSums]:
         cell, part = chunk
@@ -669,6 +669,7 @@ class _Pass:
         budget: int,
         threads: int,
         stored: int = 0,
+        pairs: int | None = None,
     ) -> None:
         m = Z.shape[0]
         require(
@@ -680,7 +681,7 @@ class _Pass:
         )
         self.shape, self.n_cells = (m, n_targets), n_cells
         self.rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
-        self.shift, self.values = kernel_shift(kernel, Z), kernel.against(Z)
+        self.shift, self.values = kernel_shift(kernel, Z), kernel.against(Z, pairs)
         self.local = threading.local()
         self.spares: list[RowSums] = []  # room that was used before: fresh pages cost time
 
