@@ -113,14 +113,11 @@ def _usable(
     return tie_scores(scores[good]), np.asarray(positive)[good], in_observations(w[good])
 
 
-def _method(
-    scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str, threads: int = 1
-) -> str:
+def _method(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> str:
     """Return the method that "auto" stands for."""
     if method != "auto":
         return method
-    few = weight.sum() < ISOTONIC_FROM
-    return "sigmoid" if few else _choose(scores, positive, weight, threads)
+    return "sigmoid" if weight.sum() < ISOTONIC_FROM else _choose(scores, positive, weight)
 
 
 def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: str) -> Calibrator:
@@ -128,7 +125,7 @@ def _fit(scores: FloatArray, positive: BoolArray, weight: FloatArray, method: st
     return sigmoid if method == "sigmoid" else _fit_isotonic(scores, positive, weight, sigmoid)
 
 
-def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray, threads: int) -> str:
+def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray) -> str:
     """Return the method of smaller cross-validated log loss; folds take the sorted scores in turn.
 
     Rows of the same score share a fold, unless scores repeat by nature.
@@ -140,12 +137,9 @@ def _choose(scores: FloatArray, positive: BoolArray, weight: FloatArray, threads
 
     def log_loss(method: str) -> float:
         p = np.empty(len(scores))
-
-        def fit_others(v: int) -> None:
+        for v in range(_FOLDS):
             train, test = fold != v, fold == v
             p[test] = _fit(scores[train], positive[train], weight[train], method)(scores[test])
-
-        run_blocks(fit_others, range(_FOLDS), threads, operations=1e4 * scores.size)
         return -float(weight @ np.log(np.maximum(np.where(positive, p, 1.0 - p), 1e-15)))
 
     return min(("sigmoid", "isotonic"), key=log_loss)
@@ -529,23 +523,18 @@ def _class_maps(
 
     def fit_class(c: int) -> Calibrator:
         score, positive, w = _usable(scores[:, c], labels == c, weight)
-        chosen = _method(score, positive, w, method, inside)
+        chosen = _method(score, positive, w, method)
         whole = _fit(score, positive, w, chosen)
-
-        def fit_others(v: int) -> None:
+        for v in range(_FOLDS):
             test = folds == v
             one = whole
             if test.any() and not test.all():
                 rest = ~test
                 one = fit_calibrator(scores[rest, c], labels[rest] == c, weight[rest], chosen)
             p[test, c] = one(scores[test, c])
-
-        run_blocks(fit_others, range(_FOLDS), inside, operations=1e4 * len(labels))
         return whole
 
-    n_classes = scores.shape[1]
-    inside = -(-threads // n_classes)  # threads of a class
-    maps = run_blocks(fit_class, range(n_classes), threads, operations=1e4 * scores.size)
+    maps = run_blocks(fit_class, range(scores.shape[1]), threads, operations=1e4 * scores.size)
     return maps, _normalised(p)
 
 
