@@ -10,6 +10,7 @@ from lssvm._core.arrays import find_device
 from lssvm._core.errors import MemoryBudgetError
 from lssvm.kernels import Metric
 from lssvm.kernels.metric import IDENTITY
+from lssvm.kernels.warp import Warp
 from lssvm.local import DeviceLeaves, LeafEngine, LeafTask, Rows, Setting, fit_local, grow_tree
 from lssvm.local.device import between
 from lssvm.local.engine import SlopesAt
@@ -138,6 +139,29 @@ def test_outputs_routes_and_gradients(device, distance):
                 rtol=1e-9,
                 atol=1e-12,
             )
+
+
+def test_slopes_of_features_with_several_values_and_warps_are_those_of_the_host(device):
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.normal(size=80), rng.integers(3, size=80), rng.integers(9, size=80)])
+    rows = Rows(np.column_stack([X, np.ones(80)]), rng.normal(size=(80, 2)), np.ones(80))
+    leaves = fit_local(rows, "cityblock", Setting(3.0, 0.3), leaf_size=80).leaves
+    knots = np.sort(rng.normal(size=(4, 6)), axis=1)
+    knots[1, 3:], knots[2] = knots[1, 3], knots[2, 0]  # with fewer knots, the last is repeated
+    values = np.cumsum(rng.uniform(0.1, 2.0, size=(4, 6)), axis=1)
+    values[1, 3:], values[2] = values[1, 3], values[2, 0]
+    warp = Warp(knots, values)
+    for metric in (IDENTITY, Metric(rng.uniform(size=4)), Metric(None, warp)):
+        mine, theirs = (
+            engine.squared_slopes(SlopesAt(leaves, "cityblock", metric, 2))
+            for engine in (device, HOST)
+        )
+        for name in ("at", "right", "left"):
+            np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-9)
+    assert not np.allclose(mine.right[:, 1], mine.left[:, 1])
+    new = 3 * rng.normal(size=(100, 4))
+    for metric in (Metric(None, warp), Metric(rng.uniform(size=4), warp)):
+        np.testing.assert_allclose(device.mapped(metric, new), metric.apply(new), atol=1e-12)
 
 
 def test_a_matrix_that_is_not_definite_gets_jitter_and_a_warning(device):

@@ -276,7 +276,9 @@ def fit_model(model: Model, rows: Targets, groups: Any, before: Step | None = No
             fit.state,
             n_rows=problem.n if large is None else large.n_rows,
             weight_scale=weight_scale,
-            importances=column_importances(fit, threads, 0.1 if clock.left() <= 0 else 1.0),
+            importances=column_importances(
+                fit, threads, 0.1 if clock.left() <= 0 else 1.0, settings.engine.slopes
+            ),
             named=hasattr(preparation, "feature_names_in_"),
         )
         fit = scorer.calibrate(replace(fit, state=state), problem, clock, threads)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lssvm._core.arrays import FloatArray, IntArray
-from lssvm._core.blocks import run_blocks
+from lssvm._core.blocks import run_blocks, run_stream
 from lssvm.fitting.table_prototypes import fit_prototypes
 from lssvm.fitting.table_record import AllRows, TableBlock, number_of
 from lssvm.fitting.table_work import Candidate, Fitted, Plan, Work
@@ -38,7 +38,7 @@ _MODEL = 0.5  # of the memory budget that the rows of a model may take
 _TUNED = 10  # one of so many leaves tries settings for all of them,
 _MOST_TUNED = 24  # so many leaves at most,
 _TRIES = 3  # so many settings
-_TREES = 3  # are solved at the same time by a device
+_TREES = 4  # are solved at the same time by a device
 
 
 @dataclass(eq=False)
@@ -175,7 +175,8 @@ def fit_leaves_of_all_rows(
         def placed(block: TableBlock) -> list[Placed]:
             out = []
             for job in jobs:
-                X = job.candidate.metric.apply(block.inputs[job.candidate.configuration.scaling])
+                inputs = block.inputs[job.candidate.configuration.scaling]
+                X = engine.mapped(job.candidate.metric, inputs)
                 leaves = engine.route(job.tree, X)
                 out.append(job.store.placed(leaves, X, block.Y, block.weight, start=block.start))
             return out
@@ -213,7 +214,7 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
     held_out = np.full((len(sample), work.problem.Y.shape[1]), np.nan)
 
     def solve(some: Iterator[LeafRows], setting: Setting, tries: int) -> None:
-        for batch in _batches(some, 2 * leaf_size, _TOGETHER * engine.speed):
+        def fit_batch(batch: list[LeafRows]) -> tuple[list[LeafRows], list[Leaf]]:
             tasks = [LeafTask(one.rows, c.configuration.distance, setting) for one in batch]
             fitted = engine.fit(
                 tasks,
@@ -221,6 +222,13 @@ def _solve(work: Work, job: _Job, leaf_size: int, sample: IntArray) -> tuple[Par
                 stop=lambda: clock.over(0.9),
                 on_error=clock.stop,
             )
+            return batch, fitted
+
+        batches = _batches(some, 2 * leaf_size, _TOGETHER * engine.speed)
+        # A device does not wait for the next rows to be read.
+        ahead = engine.n_configurations > engine.n_workers
+        stream = run_stream(fit_batch, batches, 1) if ahead else map(fit_batch, batches)
+        for batch, fitted in stream:
             for one, leaf in zip(batch, fitted, strict=True):
                 place = np.searchsorted(sample, one.positions)
                 there = sample[np.minimum(place, len(sample) - 1)] == one.positions

@@ -23,7 +23,15 @@ from lssvm.data.preparation import Learned
 from lssvm.fitting.record import Features, Fit, Member, Scaling, State, Step
 from lssvm.kernels import Kernel, Laplacian, Metric
 from lssvm.kernels.base import Expansion
-from lssvm.kernels.metric import IDENTITY, Shape, low_rank, mean_outer_product, squared_slopes
+from lssvm.kernels.metric import (
+    IDENTITY,
+    Shape,
+    Slopes,
+    low_rank,
+    mean_outer_product,
+    slopes_of,
+    squared_slopes,
+)
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import learn_warp
 from lssvm.local import LeafEngine, LocalModel, Rows
@@ -574,7 +582,9 @@ _ROWS = 600  # at which gradients are taken
 _PRODUCTS = 2**32  # of rows, basis and features: at fewer rows where there are more of them
 
 
-def column_importances(fit: TableFit, threads: int = 1, share: float = 1.0) -> FloatArray:
+def column_importances(
+    fit: TableFit, threads: int = 1, share: float = 1.0, slopes_by: Slopes = slopes_of
+) -> FloatArray:
     """Return how much the output changes along every column, summing to 1.
 
     A ``share`` below 1 looks at as much fewer leaves and rows.
@@ -582,14 +592,16 @@ def column_importances(fit: TableFit, threads: int = 1, share: float = 1.0) -> F
     n = len(fit.any_prepared.columns)
     total = np.zeros(n)
     for member in fit.members:
-        slopes = _mean_squared_slopes(member, threads, share)
+        slopes = _mean_squared_slopes(member, threads, share, slopes_by)
         sources = np.asarray(fit.prepared[member.scaling].sources, dtype=np.intp)
         if slopes.sum() > 0:
             total += np.bincount(sources, member.weight * slopes / slopes.sum(), minlength=n)
     return total / total.sum() if total.sum() > 0 else total
 
 
-def _mean_squared_slopes(member: Member, threads: int, share: float) -> FloatArray:
+def _mean_squared_slopes(
+    member: Member, threads: int, share: float, slopes_by: Slopes
+) -> FloatArray:
     """Return the mean squared slope of a member along every prepared feature, shape (d,)."""
     model = member.model
     parts: Sequence[Any] = [model] if isinstance(model, Expansion) else model.leaves
@@ -604,11 +616,12 @@ def _mean_squared_slopes(member: Member, threads: int, share: float) -> FloatArr
         # The Laplacian has no derivative where rows are tied; the other kernels do.
         own = rows if isinstance(one.kernel, Laplacian) else None
         at = one.kernel, Z[rows], Z, one.coef
+        options: dict[str, Any] = {"metric": metric, "rows_in_Z": own, "slopes_by": slopes_by}
         if metric.warp is None:
-            M = mean_outer_product(*at, metric=metric, shape="diagonal", rows_in_Z=own)
+            M = mean_outer_product(*at, shape="diagonal", **options)
         else:  # with respect to the features, not to what the warp makes of them
             weight = np.ones(len(rows))
-            M = squared_slopes(*at, metric=metric, weight=weight, rows_in_Z=own).means
+            M = squared_slopes(*at, weight=weight, **options).means
         return len(Z) * M
 
     return np.asarray(np.sum(run_blocks(slopes, parts, threads), axis=0))

@@ -236,6 +236,30 @@ class MetricKernel:
     metric: Any = "diagonal"
 
 
+def slopes_of(
+    kernel: Kernel,
+    X: FloatArray,
+    Z: FloatArray,
+    coef: FloatArray,
+    metric: Metric,
+    rows_in_Z: IntArray | None,
+) -> list[FloatArray]:
+    """Return the slopes (n, k, d) along the (warped) inputs, of one side or of both.
+
+    Under a full map they are derivatives: its rows do not show which inputs are tied.
+    """
+    steps = Steps.among(Z) if rows_in_Z is not None and metric.by_feature else None
+    if steps is None or rows_in_Z is None:
+        return [metric.back(kernel.gradient(X, Z, coef))]
+    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, rows_in_Z, steps)]
+
+
+Slopes: TypeAlias = Callable[
+    [Kernel, FloatArray, FloatArray, FloatArray, Metric, IntArray | None], list[FloatArray]
+]
+"""A function as `slopes_of`."""
+
+
 def mean_outer_product(
     kernel: Kernel,
     X: FloatArray,
@@ -247,11 +271,13 @@ def mean_outer_product(
     weight: FloatArray | None = None,
     threads: int = 1,
     rows_in_Z: IntArray | None = None,
+    slopes_by: Slopes = slopes_of,
 ) -> FloatArray:
     """Return the average outer product of the slopes of an expansion.
 
     ``rows_in_Z`` are the rows of Z that those of X are: they are left out of their own slopes, and
-    features of few values have one-sided slopes (`one_sided_slopes`).
+    features of few values have one-sided slopes (`one_sided_slopes`). ``slopes_by`` computes the
+    slopes, by default `slopes_of`.
     """
     if shape not in ("full", "diagonal"):
         raise not_known("metric", shape, "choose 'full' or 'diagonal'.")
@@ -261,9 +287,8 @@ def mean_outer_product(
     def block(part: slice) -> FloatArray:
         total = np.zeros(d if shape == "diagonal" else (d, d))
         few = _fewer_outputs(coef, part.start)
-        sides = _slopes(
-            kernel, X[part], Z, few, metric, None if rows_in_Z is None else rows_in_Z[part]
-        )
+        rows = None if rows_in_Z is None else rows_in_Z[part]
+        sides = slopes_by(kernel, X[part], Z, few, metric, rows)
         for slopes in sides:
             flat = (slopes * np.sqrt(share[part] / len(sides))[:, None, None]).reshape(-1, d)
             total += np.einsum("ij,ij->j", flat, flat) if shape == "diagonal" else flat.T @ flat
@@ -282,10 +307,12 @@ def gradient_rows(
     metric: Metric,
     weight: FloatArray,
     rows_in_Z: IntArray | None,
+    slopes_by: Slopes = slopes_of,
 ) -> FloatArray:
     """Return slopes times the roots of their weights, one row each, so that G^T G is their sum."""
     d = _n_inputs(X, metric)
-    sides = _slopes(kernel, X, Z, _fewer_outputs(coef, 0), metric, rows_in_Z)
+    few = _fewer_outputs(coef, 0)
+    sides = slopes_by(kernel, X, Z, few, metric, rows_in_Z)
     root = np.sqrt(weight / len(sides))[:, None, None]
     return np.concatenate([(slopes * root).reshape(-1, d) for slopes in sides])
 
@@ -300,13 +327,15 @@ def squared_slopes(
     weight: FloatArray,
     rows_in_Z: IntArray | None,
     threads: int = 1,
+    slopes_by: Slopes = slopes_of,
 ) -> SquaredSlopes:
     """Return squared slopes along the inputs of a metric that maps every feature by itself."""
     n, d = X.shape
 
     def block(part: slice) -> FloatArray:
         rows = None if rows_in_Z is None else rows_in_Z[part]
-        sides = _slopes(kernel, X[part], Z, _fewer_outputs(coef, part.start), metric, rows)
+        few = _fewer_outputs(coef, part.start)
+        sides = slopes_by(kernel, X[part], Z, few, metric, rows)
         return np.array([(side**2).sum(axis=1) for side in (sides[0], sides[-1])])
 
     rows = _block_rows(coef.shape[1], d, len(Z))
@@ -336,24 +365,6 @@ def _fewer_outputs(coef: FloatArray, seed: int) -> FloatArray:
 
 def _n_inputs(X: FloatArray, metric: Metric) -> int:
     return X.shape[1] if metric.map is None else len(metric.map)
-
-
-def _slopes(
-    kernel: Kernel,
-    X: FloatArray,
-    Z: FloatArray,
-    coef: FloatArray,
-    metric: Metric,
-    rows_in_Z: IntArray | None,
-) -> list[FloatArray]:
-    """Return the slopes (n, k, d) along the (warped) inputs, of one side or of both.
-
-    Under a full map they are derivatives: its rows do not show which inputs are tied.
-    """
-    steps = Steps.among(Z) if rows_in_Z is not None and metric.by_feature else None
-    if steps is None or rows_in_Z is None:
-        return [metric.back(kernel.gradient(X, Z, coef))]
-    return [metric.back(side) for side in one_sided_slopes(kernel, X, Z, coef, rows_in_Z, steps)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,7 +444,7 @@ def one_sided_slopes(
     return right, left
 
 
-_FARTHEST = 30.0
+FARTHEST = 30.0
 """Scaled distance beyond which the sum of the kernel values on the far side is rounding only."""
 
 Difference: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
@@ -463,7 +474,7 @@ def _laplacian_steps(
         up = (to > place)[:, None]
         moved = gamma * np.abs(levels[to] - levels[place])[:, None]
         behind = np.where(up, most[:, :, feature], total - less[:, :, feature])
-        moved = np.minimum(moved, _FARTHEST)
+        moved = np.minimum(moved, FARTHEST)
         return np.asarray(np.expm1(-moved) * behind + np.expm1(moved) * (total - behind))
 
     differences = (

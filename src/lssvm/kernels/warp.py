@@ -70,9 +70,10 @@ class Warp:
                 continue
             first = (y[1] - y[0]) / (x[1] - x[0])
             last = (y[-1] - y[-2]) / (x[-1] - x[-2])
-            out[:, j] = np.interp(column, x, y)
-            out[:, j] += np.minimum(column - x[0], 0.0) * first
-            out[:, j] += np.maximum(column - x[-1], 0.0) * last
+            mapped = np.interp(column, x, y)
+            mapped += np.minimum(column - x[0], 0.0) * first
+            mapped += np.maximum(column - x[-1], 0.0) * last
+            out[:, j] = mapped
         return out
 
 

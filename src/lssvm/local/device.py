@@ -7,19 +7,23 @@ filled up with rows that touch nothing: their kernel values are 0 and their diag
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from lssvm._core.arrays import Array, Device, FloatArray, IntArray, out_of_memory, to_numpy
-from lssvm._core.blocks import as_bytes, n_threads
+from lssvm._core.blocks import as_bytes, n_threads, slices
 from lssvm._core.errors import MemoryBudgetError, NotPositiveDefiniteError, NumericalWarning
-from lssvm.kernels.radial import Distance
+from lssvm.kernels.base import Kernel
+from lssvm.kernels.metric import FARTHEST, MOST_LEVELS, Metric, slopes_of
+from lssvm.kernels.radial import Distance, Laplacian
 from lssvm.local.engine import LeafEngine, LeafTask
 from lssvm.local.leaf import Leaf, LocalSearch, Rows, Setting
 from lssvm.local.model import Tree
@@ -34,6 +38,10 @@ _NOTHING_LEFT = 1e-12  # P_ii this far below the inverse's own diagonal: no row 
 _ENTRIES = 2**26  # kernel values of a block of outputs
 _HALVED = 320  # rows beyond which a factor is inverted by halves
 _MOST_BLOCKS = 65_535  # of a grid along its second and third axis
+_FEW = 8  # leaves, to which others are added
+_LIKE_FEW = 0.8  # that are less alike: a step of so few leaves takes as long as of some more
+_FEATURES = 2**23  # numbers of a block of slopes
+_SOLVING = Lock()  # one batch at a time has the memory: a device does small ones badly
 _LOADING = Lock()  # torch fails where several threads make it load its solvers at the same time
 
 
@@ -49,15 +57,27 @@ class _Stack:
         1 in the rows that fill up.
     real : tensor of shape (b, n)
         1.0 for rows of a leaf, 0.0 for those that fill up.
-    D : tensor of shape (b, n, n)
-        Distances between the rows.
+    lengths : sequence of b ints
+        Rows of each leaf.
+    distance : {"sqeuclidean", "euclidean", "cityblock"}
+        What the kernel is a function of.
     """
 
     X: Array
     Y: Array
     weight: Array
     real: Array
-    D: Array
+    lengths: Sequence[int]
+    distance: Distance
+
+    @cached_property
+    def D(self) -> Array:
+        """Distances between the rows (b, n, n); infinite to rows that fill up."""
+        D = between(self.X, self.X, self.distance)
+        for i, n in enumerate(self.lengths):
+            if n < D.shape[1]:
+                D[i, n:] = D[i, :, n:] = np.inf
+        return D
 
     @classmethod
     def of(cls, place: Device, leaves: Sequence[Rows], distance: Distance) -> _Stack:
@@ -66,8 +86,9 @@ class _Stack:
         weight, real = np.ones(X.shape[:2]), np.zeros(X.shape[:2])
         for i, leaf in enumerate(leaves):
             weight[i, : len(leaf.X)], real[i, : len(leaf.X)] = leaf.weight, 1.0
-        on = place.put(X)
-        return cls(on, place.put(Y), place.put(weight), place.put(real), between(on, on, distance))
+        lengths = [len(leaf.X) for leaf in leaves]
+        put = place.put
+        return cls(put(X), put(Y), put(weight), put(real), lengths, distance)
 
 
 def between(X: Array, Z: Array, distance: Distance) -> Array:
@@ -221,7 +242,6 @@ def _solve(stack: _Stack, chosen: Array, settings: Sequence[Setting], repeats: A
     D = stack.D if len(chosen) == len(stack.D) else stack.D[chosen]
     A = (D * -gamma[:, None, None]).exp_()
     del D
-    A.mul_(real[:, :, None]).mul_(real[:, None, :])
     diagonal = A.diagonal(dim1=1, dim2=2)
     diagonal += torch.where(real > 0, 1.0 / (C[:, None] * weight), torch.ones_like(weight))
     L = _inverse_factor(A, diagonal)
@@ -290,16 +310,55 @@ def _invert_factor(A: Array, out: Array, failed: Array) -> None:
         eye = torch.eye(n, dtype=A.dtype, device=A.device).expand_as(A)
         out.copy_(torch.linalg.solve_triangular(L, eye, upper=False))
         return
-    half = -(-n // 128) * 64
+    half = _half(n)
     first, second = slice(0, half), slice(half, n)
     upper, lower = out[:, first, first], out[:, second, second]
     _invert_factor(A[:, first, first], upper, failed)
-    below = A[:, second, first] @ upper.transpose(1, 2)
-    left = torch.baddbmm(A[:, second, second], below, below.transpose(1, 2), alpha=-1.0)
+    below = _lower_times(upper, A[:, second, first].transpose(1, 2)).transpose(1, 2)
+    left = _lower_difference(A[:, second, second], below)
     _invert_factor(left, lower, failed)
     del left
     out[:, first, second] = 0.0
-    out[:, second, first] = lower @ (below @ upper).neg_()
+    out[:, second, first] = _lower_times(lower, _times_lower(below, upper).neg_())
+
+
+def _half(n: int) -> int:
+    """Return the rows of the first of two halves."""
+    return -(-n // 128) * 64
+
+
+def _lower_times(L: Array, B: Array) -> Array:
+    """Return L B (b, n, m) for lower factors L, without a quarter that are zeros of L."""
+    import torch
+
+    if L.shape[1] <= _HALVED:
+        return L @ B
+    half = _half(L.shape[1])
+    return torch.cat([L[:, :half, :half] @ B[:, :half], L[:, half:] @ B], dim=1)
+
+
+def _times_lower(B: Array, L: Array) -> Array:
+    """Return B L (b, m, n) for lower factors L, without a quarter that are zeros of L."""
+    import torch
+
+    if L.shape[1] <= _HALVED:
+        return B @ L
+    half = _half(L.shape[1])
+    return torch.cat([B @ L[:, :, :half], B[:, :, half:] @ L[:, half:, half:]], dim=2)
+
+
+def _lower_difference(A: Array, B: Array) -> Array:
+    """Return A - B B^T (b, n, n), of which the upper right quarter is not needed if n is large."""
+    import torch
+
+    if A.shape[1] <= _HALVED:
+        return torch.baddbmm(A, B, B.transpose(1, 2), alpha=-1.0)
+    out, half = torch.empty_like(A), _half(A.shape[1])
+    for rows, columns in ((slice(0, half), slice(0, half)), (slice(half, None), slice(None))):
+        out[:, rows, columns] = torch.baddbmm(
+            A[:, rows, columns], B[:, rows], B[:, columns].transpose(1, 2), alpha=-1.0
+        )
+    return out
 
 
 def _together(
@@ -419,10 +478,13 @@ class DeviceLeaves(LeafEngine):
                 tasks, tries=tries, stop=stop, finished=finished, on_error=on_error, draft=draft
             )
         leaves: list[Leaf | None] = [None] * len(tasks)
+        with _SOLVING:  # when memory is free
+            batches = list(self._batches(tasks))
         with ThreadPoolExecutor(self.threads) as pool:
-            prepared = [_Prepared(task, pool.submit(_grouped, task.rows)) for task in tasks]
+            groups = {i: pool.submit(_grouped, tasks[i].rows) for i in itertools.chain(*batches)}
+            prepared = [_Prepared(task, groups[i]) for i, task in enumerate(tasks)]
             try:
-                for batch in list(self._batches(tasks)):
+                for batch in batches:
                     self._fit_batch(prepared, batch, leaves, 1 if stop() else tries, stop)
                     for i in batch:
                         leaf = leaves[i]
@@ -440,9 +502,10 @@ class DeviceLeaves(LeafEngine):
         most = 1
         for i in order:
             task = tasks[i]
+            like = _LIKE if len(batch) >= _FEW else _LIKE_FEW
             if batch and (
                 task.distance != tasks[batch[0]].distance
-                or len(task.rows.X) < _LIKE * len(tasks[batch[0]].rows.X)
+                or len(task.rows.X) < like * len(tasks[batch[0]].rows.X)
                 or len(batch) >= most
             ):
                 yield batch
@@ -483,12 +546,39 @@ class DeviceLeaves(LeafEngine):
     def _together(
         self, tasks: Sequence[_Prepared], batch: list[int], tries: int, stop: Callable[[], bool]
     ) -> list[Leaf]:
-        import torch
-
         leaves = [tasks[i].task.rows for i in batch]
         stack = _Stack.of(self.place, leaves, tasks[batch[0]].task.distance)
         repeats = [[self.place.put(g) for g in tasks[i].groups.result()] for i in batch]
         searches = [LocalSearch(tasks[i].task.start, tries) for i in batch]
+        with _SOLVING:
+            best = self._solved(stack, searches, repeats, stop)
+            del stack
+        coef, intercept = to_numpy(best.coef), to_numpy(best.intercept)
+        left_out = to_numpy(best.left_out)
+        return [
+            Leaf(
+                rows,
+                search.best,
+                ExactFit(
+                    coef[i, : len(rows.X)].copy(),
+                    intercept[i].copy(),
+                    left_out[i, : len(rows.X)].copy(),
+                ),
+                search.error,
+            )
+            for i, (rows, search) in enumerate(zip(leaves, searches, strict=True))
+        ]
+
+    def _solved(
+        self,
+        stack: _Stack,
+        searches: Sequence[LocalSearch],
+        repeats: Sequence[list[Array]],
+        stop: Callable[[], bool],
+    ) -> _Solved:
+        """Return the fits of a stack with the best settings that the searches find."""
+        import torch
+
         best: _Solved | None = None
         while True:
             tried = [search.propose(stop) for search in searches]
@@ -509,21 +599,7 @@ class DeviceLeaves(LeafEngine):
                 for name in ("coef", "intercept", "left_out"):
                     getattr(best, name)[into] = getattr(solved, name)[where]
         assert best is not None
-        coef, intercept = to_numpy(best.coef), to_numpy(best.intercept)
-        left_out = to_numpy(best.left_out)
-        return [
-            Leaf(
-                rows,
-                search.best,
-                ExactFit(
-                    coef[i, : len(rows.X)].copy(),
-                    intercept[i].copy(),
-                    left_out[i, : len(rows.X)].copy(),
-                ),
-                search.error,
-            )
-            for i, (rows, search) in enumerate(zip(leaves, searches, strict=True))
-        ]
+        return best
 
     def outputs(
         self, jobs: Sequence[tuple[Leaf, FloatArray]], distance: Distance
@@ -565,6 +641,32 @@ class DeviceLeaves(LeafEngine):
         for i, leaf, row_values in zip(batch, leaves, values, strict=True):
             out[i][rows] = row_values[: len(out[i][rows])] + leaf.fit.intercept
 
+    def slopes(
+        self,
+        kernel: Kernel,
+        X: FloatArray,
+        Z: FloatArray,
+        coef: FloatArray,
+        metric: Metric,
+        rows_in_Z: IntArray | None,
+    ) -> list[FloatArray]:
+        """Return what `slopes_of` does; those of the other kernels are products, for the host."""
+        if not isinstance(kernel, Laplacian) or np.ndim(kernel.gamma):
+            return slopes_of(kernel, X, Z, coef, metric, rows_in_Z)
+        own = rows_in_Z if metric.by_feature else None
+        put = self.place.put
+        own = None if own is None else put(own)
+        sides = _laplacian_slopes(put(X), put(Z), put(coef), float(kernel.gamma), own)
+        return [metric.back(to_numpy(side)) for side in sides]
+
+    def mapped(self, metric: Metric, X: FloatArray) -> FloatArray:
+        """Return rows mapped by a metric, the warp of which is computed on the device."""
+        if metric.warp is None:
+            return metric.apply(X)
+        put = self.place.put
+        X = to_numpy(_warped(put(X), put(metric.warp.knots), put(metric.warp.values)))
+        return replace(metric, warp=None).apply(X)
+
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
         """Return the leaf of every row, computed level by level."""
         import torch
@@ -587,6 +689,69 @@ class DeviceLeaves(LeafEngine):
                 node = torch.where(node < 0, node, below)
             out[begin : begin + rows] = to_numpy(-1 - node)
         return out
+
+
+def _laplacian_slopes(
+    X: Array, Z: Array, coef: Array, gamma: float, rows_in_Z: Array | None
+) -> list[Array]:
+    """Return slopes (n, k, d) as `one_sided_slopes` does, or derivatives without ``rows_in_Z``."""
+    import torch
+
+    (n, d), (m, k) = X.shape, coef.shape
+    K = between(X[None], Z[None], "cityblock")[0].mul_(-gamma).exp_()
+    if rows_in_Z is not None:
+        K[torch.arange(n, device=X.device), rows_in_Z] = 0.0
+    less, most = torch.empty(2, n, k, d, dtype=X.dtype, device=X.device)
+    for part in slices(d, max(1, _FEATURES // (n * m))):
+        x, z = X[:, part].T[:, :, None], Z[:, part].T[:, None, :]
+        less[:, :, part] = ((z < x) * K @ coef).permute(1, 2, 0)
+        most[:, :, part] = ((z <= x) * K @ coef).permute(1, 2, 0)
+    total = (K @ coef)[:, :, None]
+    slope = -gamma * (less + most - total)
+    if rows_in_Z is None:
+        return [slope]
+    levels = Z.T.contiguous().sort(dim=1).values
+    count = 1 + (levels[:, 1:] != levels[:, :-1]).sum(dim=1)
+    few = torch.nonzero((count >= 2) & (count <= min(MOST_LEVELS, m // 4))).ravel()
+    if not len(few):
+        return [slope]
+    x, levels, less, most = X.T[few].contiguous(), levels[few], less[:, :, few], most[:, :, few]
+    above = torch.searchsorted(levels, x, right=True)
+    below = torch.searchsorted(levels, x) - 1
+    # At an end of the feature the other side is the only one.
+    sides = (torch.where(above < m, above, below), torch.where(below >= 0, below, above))
+    gaps = (levels.gather(1, to) - x for to in sides)
+    return [_stepped(slope, few, gap, gamma, less, most, total) for gap in gaps]
+
+
+def _stepped(
+    slope: Array, few: Array, gap: Array, gamma: float, less: Array, most: Array, total: Array
+) -> Array:
+    """Return slopes of which those of some features are differences over gaps (f, n)."""
+    import torch
+
+    gap = gap.T[:, None, :]
+    moved = (gamma * gap.abs()).clamp(max=FARTHEST)
+    behind = torch.where(gap > 0, most, total - less)
+    change = torch.expm1(-moved) * behind + torch.expm1(moved) * (total - behind)
+    slope = slope.clone()
+    slope[:, :, few] = change / gap
+    return slope
+
+
+def _warped(X: Array, knots: Array, values: Array) -> Array:
+    """Return rows (n, d) mapped by a warp with knots (d, q) and values (d, q)."""
+    import torch
+
+    x, end = X.T.contiguous(), knots.shape[1] - 1
+    distinct = (knots < knots[:, -1:]).sum(dim=1, keepdim=True)  # the last knot is repeated
+    at = torch.searchsorted(knots, x, right=True) - 1
+    at = torch.minimum(at.clamp(min=0), (distinct - 1).clamp(min=0))
+    following = (at + 1).clamp(max=end)
+    left, start = knots.gather(1, at), values.gather(1, at)
+    width, rise = knots.gather(1, following) - left, values.gather(1, following) - start
+    slope = torch.where(width > 0, rise / width, torch.ones_like(width))
+    return (start + slope * (x - left)).T.contiguous()
 
 
 def _filled(arrays: Sequence[FloatArray], *, zeros: bool = False) -> FloatArray:

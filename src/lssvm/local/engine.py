@@ -14,7 +14,15 @@ from lssvm._core.blocks import one_blas_thread, run_blocks, slices
 from lssvm.backends.device import Backend
 from lssvm.data.cluster import Part, map_in_order
 from lssvm.data.dataset import Dataset
-from lssvm.kernels.metric import Metric, Shape, gradient_rows, mean_outer_product, squared_slopes
+from lssvm.kernels.base import Kernel
+from lssvm.kernels.metric import (
+    Metric,
+    Shape,
+    gradient_rows,
+    mean_outer_product,
+    slopes_of,
+    squared_slopes,
+)
 from lssvm.kernels.radial import KERNEL_OF, Distance
 from lssvm.kernels.warp import SquaredSlopes
 from lssvm.local.leaf import Leaf, Rows, Setting, fit_leaf
@@ -211,6 +219,18 @@ class LeafEngine:
         run_blocks(work, blocks, self.threads)
         return out
 
+    def mapped(self, metric: Metric, X: FloatArray) -> FloatArray:
+        """Return rows mapped by a metric.
+
+        Parameters
+        ----------
+        metric : Metric
+            What maps them.
+        X : array of shape (n, d)
+            Rows.
+        """
+        return metric.apply(X)
+
     def route(self, tree: Tree, X: FloatArray) -> IntArray:
         """Return the number of the leaf of every row.
 
@@ -245,8 +265,20 @@ class LeafEngine:
         """Return squared slopes along the features, towards both sides."""
         return SquaredSlopes.joined(self._slopes(squared_slopes, at))
 
+    def slopes(
+        self,
+        kernel: Kernel,
+        X: FloatArray,
+        Z: FloatArray,
+        coef: FloatArray,
+        metric: Metric,
+        rows_in_Z: IntArray | None,
+    ) -> list[FloatArray]:
+        """Return the slopes (n, k, d) of an expansion, of one side or of both; see `slopes_of`."""
+        return slopes_of(kernel, X, Z, coef, metric, rows_in_Z)
+
     def _slopes(self, compute: Callable[..., Any], at: SlopesAt) -> list[Any]:
-        """Return what ``compute`` returns for each leaf; always on threads of this machine.
+        """Return what ``compute`` returns for each leaf, on threads of this machine.
 
         Values that differ by rounding alone are equal: slopes between them would be rounding.
         """
@@ -255,6 +287,7 @@ class LeafEngine:
             Z = tie_scores(leaf.rows.X)
             rows = np.arange(0, len(Z), at.step, dtype=np.intp)
             options = {"metric": at.metric, "weight": leaf.rows.weight[rows]}
+            options["slopes_by"] = self.slopes
             kernel = KERNEL_OF[at.distance](leaf.setting.gamma)
             rows_in_Z = rows if at.ties else None
             return compute(kernel, Z[rows], Z, leaf.fit.coef, rows_in_Z=rows_in_Z, **options)
