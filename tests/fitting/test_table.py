@@ -22,6 +22,7 @@ from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
     better_inputs,
     choose_leaf_size,
+    fall_of_loss,
     fit_draft,
     fit_fallback,
     gain_of_size,
@@ -471,6 +472,44 @@ def test_the_gain_of_a_size_is_that_of_leave_one_out_errors():
     whole = fit_leaf(rows, "sqeuclidean", start, tries=2)
     assert setting == whole.setting
     assert gain == pytest.approx(1.0 - whole.error / np.mean([first.error, second.error]), rel=1e-3)
+
+
+def test_a_setting_of_one_leaf_is_taken_where_it_suits_the_others():
+    """A smooth leaf proposes a larger C, which a leaf of noise would pay for."""
+    rng = np.random.default_rng(0)
+    start, proposals = Setting(1.0, 0.2), []
+    for side in (-20.0, 20.0):  # either may be the first leaf
+        X = rng.normal(size=(400, 2))
+        noise = np.arange(400) % 2 == 0
+        X[:, 0] += np.where(noise, side, -side)
+        y = np.where(noise, 3.0 * rng.normal(size=400), np.sin(X[:, 1]))[:, None]
+        p = Problem({"standardised": X}, y, np.ones(400))
+        rows = p.rows("standardised")
+        first = grow_tree(X, 200).rows_by_leaf(X)[0]
+        proposals.append(fit_leaf(rows.take(first), "sqeuclidean", start, tries=2).setting)
+        assert gain_of_size(make_work(p), rows, "sqeuclidean", start, 200)[1] == start
+    assert Setting(4.0, 0.2) in proposals
+
+
+def test_a_few_rows_whose_losses_rise_do_not_speak_against_a_size():
+    rng = np.random.default_rng(0)
+    before = rng.uniform(0.5, 1.5, 2000)
+    after, weight = 0.9 * before, rng.uniform(0.5, 2.0, 2000)
+    assert fall_of_loss(before, after, weight) == pytest.approx(0.1)
+    remote = after.copy()
+    remote[[5, 700]] = 1e4
+    assert fall_of_loss(before, remote, weight) == pytest.approx(0.1)
+    remote[[6, 701]] = 1e4  # more than a thousandth
+    assert fall_of_loss(before, remote, weight) < -1.0
+    solved = before.copy()
+    solved[:2] = 0.0  # a fall is bounded, and counts
+    assert fall_of_loss(before, solved, weight) == pytest.approx(
+        weight[:2] @ before[:2] / (weight @ before)
+    )
+    wrong = np.zeros(2000)
+    wrong[:5] = 4.0  # five rows make up the loss: none is left out
+    assert fall_of_loss(wrong, 2.0 * wrong, weight) == pytest.approx(-1.0)
+    assert fall_of_loss(np.zeros(3), np.ones(3), np.ones(3)) == 0.0
 
 
 def test_a_remainder_is_no_leaf_of_its_own():

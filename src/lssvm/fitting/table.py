@@ -35,6 +35,7 @@ from lssvm.fitting.stacking import (
     mean_loss,
     most_used,
     row_losses,
+    rows_that_count,
 )
 from lssvm.fitting.table_large import (
     allowed_for_all_rows,
@@ -45,6 +46,7 @@ from lssvm.fitting.table_prototypes import add_prototypes
 from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, number_of, subset
 from lssvm.fitting.table_work import (
     FEW,
+    FEW_ROWS,
     N_FOLDS,
     SMALL,
     Callback,
@@ -64,6 +66,7 @@ from lssvm.fitting.table_work import (
 from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
 from lssvm.local import (
+    Leaf,
     LeafTask,
     LocalJob,
     LocalModel,
@@ -768,7 +771,11 @@ def choose_leaf_size(
 def gain_of_size(
     work: Work, rows: Rows, distance: Distance, start: Setting, size: int
 ) -> tuple[float, Setting]:
-    """Return the relative gain of leaves of a size over their halves, and their setting."""
+    """Return the relative gain of leaves of a size over their halves, and their setting.
+
+    One leaf proposes a setting, and all that are compared decide whether it is taken: what suits
+    one leaf may spoil another. A few remote rows do not decide, see `fall_of_loss`.
+    """
     engine = work.settings.engine
     leaves = [
         numbers
@@ -777,24 +784,55 @@ def gain_of_size(
     ]
     count = max(1, round(_COMPARED_ROWS / size))
     compared = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
-    regions = [rows.take(numbers[: int(1.5 * size)]) for numbers in compared]
-    halves = [
-        region.take(half)
-        for region in regions
-        for half in grow_tree(region.X, -(-len(region.X) // 2)).rows_by_leaf(region.X)
-    ]
+    regions = [numbers[: int(1.5 * size)] for numbers in compared]
+    halves = []
+    for numbers in regions:
+        X = rows.X[numbers]
+        split = grow_tree(X, -(-len(X) // 2)).rows_by_leaf(X)
+        halves += [numbers[half] for half in split]
+    every = np.concatenate(regions)
+    weight = rows.weight[every]
 
-    def error(parts: list[Rows], tries: int) -> tuple[float, Setting]:
-        tasks = [LeafTask(part, distance, start) for part in parts]
-        first = engine.fit(tasks[:1], tries=tries, draft=True)
-        setting = first[0].setting
-        rest = engine.fit([replace(task, start=setting) for task in tasks[1:]], draft=True)
-        weights = [float(part.weight.sum()) for part in parts]
-        return float(np.average([leaf.error for leaf in (*first, *rest)], weights=weights)), setting
+    def losses_of(found: list[Leaf], parts: list[IntArray]) -> FloatArray:
+        """Return the leave-one-out losses of the rows of all parts, in the order of ``every``."""
+        out = np.empty(len(rows.X))
+        for leaf, numbers in zip(found, parts, strict=True):
+            out[numbers] = leaf.squares.sum(axis=1)
+        return np.asarray(out[every])
 
-    before, _ = error(halves, 2)
-    after, setting = error(regions, 2)
-    return (1.0 - after / before if before > 0 else 0.0), setting
+    def best_losses(parts: list[IntArray]) -> tuple[FloatArray, Setting]:
+        tasks = [LeafTask(rows.take(numbers), distance, start) for numbers in parts]
+        first = engine.fit(tasks[:1], tries=2, draft=True)
+        proposed = first[0].setting
+        rest = [replace(task, start=proposed) for task in tasks[1:]]
+        losses = losses_of([*first, *engine.fit(rest, draft=True)], parts)
+        if proposed == start or not rest:
+            return losses, proposed
+        plain = losses_of(engine.fit(tasks, draft=True), parts)
+        better = fall_of_loss(plain, losses, weight) > 0.0
+        return (losses, proposed) if better else (plain, start)
+
+    before, _ = best_losses(halves)
+    after, setting = best_losses(regions)
+    return fall_of_loss(before, after, weight), setting
+
+
+def fall_of_loss(before: FloatArray, after: FloatArray, weight: FloatArray) -> float:
+    """Return the relative fall of the mean of losses (n,) of rows, with or without a few of them.
+
+    A loss cannot fall below 0, but it may rise without bounds where a row is far from all others.
+    Where the losses fall more without the thousandth of the rows that change most, this is the
+    result, unless a few rows make up the losses anyway.
+    """
+
+    def fall(some: IntArray) -> float:
+        was, now = (float(weight[some] @ losses[some]) for losses in (before, after))
+        return 1.0 - now / was if was > 0 else 0.0
+
+    order = np.argsort(weight * np.abs(before - after), kind="stable").astype(np.intp)
+    if rows_that_count(before, weight) < FEW_ROWS:
+        return fall(order)
+    return max(fall(order), fall(order[: len(order) - len(order) // 1000]))
 
 
 # --- 4. the stack --------------------------------------------------------------------------------
