@@ -17,18 +17,24 @@ from lssvm.fitting import (
     table,
     table_record,
 )
-from lssvm.fitting.screening import choose_by_other_folds, median_distance, screen, tune
+from lssvm.fitting.screening import (
+    begin_rounds,
+    choose_by_other_folds,
+    fit_draft,
+    learn_on_rows,
+    median_distance,
+    next_map,
+    screen,
+    tune,
+)
 from lssvm.fitting.stacking import fit_stack, known_rows
 from lssvm.fitting.table import (
-    begin_rounds,
     better_inputs,
     choose_leaf_size,
-    fit_draft,
+    fall_of_loss,
     fit_fallback,
     gain_of_size,
     in_order,
-    learn_on_rows,
-    next_map,
     overfitted,
     without_redundant,
     without_rows,
@@ -474,6 +480,44 @@ def test_the_gain_of_a_size_is_that_of_leave_one_out_errors():
     assert gain == pytest.approx(1.0 - whole.error / np.mean([first.error, second.error]), rel=1e-3)
 
 
+def test_a_setting_of_one_leaf_is_taken_where_it_suits_the_others():
+    """A smooth leaf proposes a larger C, which a leaf of noise would pay for."""
+    rng = np.random.default_rng(0)
+    start, proposals = Setting(1.0, 0.2), []
+    for side in (-20.0, 20.0):  # either may be the first leaf
+        X = rng.normal(size=(400, 2))
+        noise = np.arange(400) % 2 == 0
+        X[:, 0] += np.where(noise, side, -side)
+        y = np.where(noise, 3.0 * rng.normal(size=400), np.sin(X[:, 1]))[:, None]
+        p = Problem({"standardised": X}, y, np.ones(400))
+        rows = p.rows("standardised")
+        first = grow_tree(X, 200).rows_by_leaf(X)[0]
+        proposals.append(fit_leaf(rows.take(first), "sqeuclidean", start, tries=2).setting)
+        assert gain_of_size(make_work(p), rows, "sqeuclidean", start, 200)[1] == start
+    assert Setting(4.0, 0.2) in proposals
+
+
+def test_a_few_rows_whose_losses_rise_do_not_speak_against_a_size():
+    rng = np.random.default_rng(0)
+    before = rng.uniform(0.5, 1.5, 2000)
+    after, weight = 0.9 * before, rng.uniform(0.5, 2.0, 2000)
+    assert fall_of_loss(before, after, weight) == pytest.approx(0.1)
+    remote = after.copy()
+    remote[[5, 700]] = 1e4
+    assert fall_of_loss(before, remote, weight) == pytest.approx(0.1)
+    remote[[6, 701]] = 1e4  # more than a thousandth
+    assert fall_of_loss(before, remote, weight) < -1.0
+    solved = before.copy()
+    solved[:2] = 0.0  # a fall is bounded, and counts
+    assert fall_of_loss(before, solved, weight) == pytest.approx(
+        weight[:2] @ before[:2] / (weight @ before)
+    )
+    wrong = np.zeros(2000)
+    wrong[:5] = 4.0  # five rows make up the loss: none is left out
+    assert fall_of_loss(wrong, 2.0 * wrong, weight) == pytest.approx(-1.0)
+    assert fall_of_loss(np.zeros(3), np.ones(3), np.ones(3)) == 0.0
+
+
 def test_a_remainder_is_no_leaf_of_its_own():
     """2,500 rows in leaves of 1,000 would leave half a leaf over: all are one."""
     _, steps = leaf_size(True, n_rows=375, gain=0.02)
@@ -541,7 +585,7 @@ def test_rounds_that_go_on_equal_those_in_one_piece():
 
 @pytest.mark.parametrize("clear", [0, 1])
 def test_rounds_of_folds_that_are_not_used_are_listed_as_not_kept(clear, monkeypatch):
-    monkeypatch.setattr(table, "clearly_best", lambda losses: clear)
+    monkeypatch.setattr(screening, "clearly_best", lambda losses: clear)
     settings = replace(SMALL, configurations=(RBF,), gain=-1e9, rounds=2)
     fit = fit_table(problem(150), settings, Clock(), quiet)
     taken = [step.taken for step in fit.tuning.steps if step.stage == "metric"]
@@ -584,7 +628,7 @@ def test_every_round_of_all_rows_has_the_setting_of_that_round_in_folds(monkeypa
     def drafted(work, candidate, metric, setting, rows, n, tries):
         model = fit_draft(work, candidate, metric, setting, rows, n, tries)
         if tries == 3:
-            tuned = table.middle_setting(model.leaves)
+            tuned = screening.middle_setting(model.leaves)
             changed.append([tuned.C / setting.C, tuned.gamma / setting.gamma])
         if len(rows) == 300:
             given.append(setting)
@@ -596,10 +640,10 @@ def test_every_round_of_all_rows_has_the_setting_of_that_round_in_folds(monkeypa
             mapped.append(found[1])
         return found
 
-    monkeypatch.setattr(table, "fit_draft", drafted)
-    monkeypatch.setattr(table, "next_map", next_one)
+    monkeypatch.setattr(screening, "fit_draft", drafted)
+    monkeypatch.setattr(screening, "next_map", next_one)
     start = Candidate(RBF, Setting(10.0, 0.02), 1.0, 0.0)
-    found, _ = table.learn_in_folds(work, start, "metric")
+    found, _ = screening.learn_in_folds(work, start, "metric")
     assert 2 <= found.rounds < len(changed) and len(given) == len(mapped) == found.rounds
     before, after = [start.setting, *mapped], [*given, found.setting]
     ratios = [[b.C / a.C, b.gamma / a.gamma] for a, b in zip(before, after, strict=True)]

@@ -340,7 +340,7 @@ MUTATIONS = (
         "fitting/test_stacking.py",
     ),
     change("Work.worth", "A > B * max(C, 0.02)", "A > 0.0", "fitting/test_table.py"),
-    change("gain_of_size", "1.0 - A / B", "A / B", "fitting/test_table.py"),
+    change("fall_of_loss.fall", "1.0 - A / B", "A / B", "fitting/test_table.py"),
     change("without_redundant", "A + B * C * abs(A)", "A", "fitting/test_table.py"),
     change(
         "ClassScorer.decision_shift",

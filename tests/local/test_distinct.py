@@ -5,7 +5,7 @@ import pytest
 
 from lssvm.local import Rows, Setting, fit_leaf
 from lssvm.local import leaf as leaf_module
-from lssvm.local.distinct import DistinctRows, EqualRows
+from lssvm.local.leaf import DistinctRows, EqualRows
 from lssvm.solvers import ExactFit
 
 

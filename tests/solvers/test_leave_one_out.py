@@ -5,7 +5,7 @@ import pytest
 from tests.oracles.local import dense_solution
 
 from lssvm._core.errors import NotPositiveDefiniteError
-from lssvm.local.distinct import EqualRows
+from lssvm.local.leaf import EqualRows
 from lssvm.solvers import solve_exact
 from lssvm.solvers.exact import ALONE, ExactPath, Repeats, _solve_blocks
 

@@ -1,7 +1,8 @@
-"""The first stage of the fit for tables: every configuration is tuned on some rows.
+"""The first stages of the fit for tables: configurations are tuned on some rows, and learn metrics.
 
-With few rows this is repeated without each of several folds, for outputs that no choice has used:
-see `nested_outputs`.
+With few rows the tuning is repeated without each of several folds, for outputs that no choice has
+used: see `nested_outputs`. Metrics and warps are learned in rounds, which are compared on rows that
+did not learn them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import numpy as np
 from lssvm._core.arrays import FloatArray, IntArray
 from lssvm._core.blocks import slices
 from lssvm.fitting.record import Scaling
-from lssvm.fitting.stacking import mean_and_spread, most_used, on_common_scale
+from lssvm.fitting.stacking import mean_and_spread, most_used, on_common_scale, row_losses
 from lssvm.fitting.table_record import SCALINGS, Configuration, Problem, number_of
-from lssvm.fitting.table_work import Candidate, Work, best_first
-from lssvm.kernels.radial import fill_distances
-from lssvm.local import Rows, Setting, fit_leaf
+from lssvm.fitting.table_work import FEW, N_FOLDS, Candidate, Work, best_first, clearly_best
+from lssvm.kernels import Metric
+from lssvm.kernels.radial import distances, fill_distances
+from lssvm.local import LocalModel, Rows, Setting, fit_leaf, fit_local
+from lssvm.local.leaf import weighted_error
+from lssvm.local.model import middle_setting
 from lssvm.solvers.exact import ExactPath
 
 C_GRID = 10.0 ** np.arange(-2.0, 4.51, 0.5)
@@ -37,6 +41,9 @@ _PATH_ROWS = 250  # up to which one eigendecomposition serves all C
 # less so, and the smaller a fold, the more the shares of the classes outside give away its own.
 _N_OUTER_FOLDS = {"numbers": 30, "classes": 20}
 _ENTRIES = 2**22  # numbers in the outputs of a batch of folds
+_WARP_MIN_ROWS = 1000  # below which no warp is tried
+_FOLD_GRADIENT_ROWS = 600  # at which slopes are taken in every fold, at most
+_FEWER_FOLDS = 3  # in which maps are compared from 1,000 rows on
 
 
 def screen(work: Work) -> list[Candidate]:
@@ -299,3 +306,275 @@ def folds_of_equal_size(folds: IntArray, batch_size: int) -> Iterator[tuple[IntA
         for part in slices(len(same), batch_size):
             numbers = same[part]
             yield numbers, np.array([np.flatnonzero(folds == v) for v in numbers])
+
+
+# --- 2. metrics and warps ------------------------------------------------------------------------
+
+
+def next_map(
+    work: Work,
+    candidate: Candidate,
+    model: LocalModel,
+    metric: Metric,
+    chosen: IntArray,
+    map_kind: str,
+    at_most: int,
+) -> tuple[Metric, Setting]:
+    """Return the metric or warp learned from the slopes of a model, and a setting for it.
+
+    The setting is the mean of those of the model's leaves, with gamma changed so that the width
+    stays the same relative to the median distance of the chosen rows.
+    """
+    kind, settings = candidate.configuration, work.settings
+    raw = work.problem.inputs[kind.scaling][chosen]
+    learned = kind.learn_metric(
+        model,
+        metric,
+        settings.engine.single_threaded(),
+        raw,
+        at_most=at_most,
+        shape=settings.shape,
+        how=map_kind,
+        ties=settings.ties,
+    )
+    some = chosen[:: max(1, len(chosen) // 300)]
+    rows = [work.problem.rows(kind.scaling, each, some).X for each in (metric, learned)]
+    before, after = (median_distance(distances(X, X, kind.distance)) for X in rows)
+    middle = middle_setting(model.leaves)
+    return learned, Setting(middle.C, middle.gamma * float(np.clip(before / after, 1e-6, 1e6)))
+
+
+def fit_draft(
+    work: Work,
+    candidate: Candidate,
+    metric: Metric,
+    setting: Setting,
+    chosen: IntArray,
+    leaf_size: int,
+    tries: int,
+) -> LocalModel:
+    """Fit models to some rows under a metric for a comparison: they are not kept."""
+    return fit_local(
+        work.problem.rows(candidate.configuration.scaling, metric, chosen),
+        candidate.configuration.distance,
+        setting,
+        leaf_size=leaf_size,
+        tries=tries,
+        stop=lambda: work.clock.over(0.6),
+        engine=work.settings.engine.single_threaded(),
+        draft=True,
+        held_out=False,
+    )
+
+
+def scored_draft(
+    work: Work, candidate: Candidate, learn: IntArray, scored: IntArray, tries: int
+) -> tuple[LocalModel, FloatArray]:
+    """Return a draft of some rows under the candidate's metric, and its outputs for others."""
+    problem, clock, settings = work.problem, work.clock, work.settings
+    leaf_size, start = min(settings.learned_leaf, settings.largest), clock.now()
+    metric = candidate.metric
+    model = fit_draft(work, candidate, metric, candidate.setting, learn, leaf_size, tries)
+    X = problem.rows(candidate.configuration.scaling, metric, scored).X
+    values = model.outputs(X, engine=settings.engine.single_threaded())
+    cost = len(learn) * min(leaf_size, len(learn)) ** 2
+    clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
+    return model, values
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Rounds of a metric or warp that are learned on some rows and compared on others.
+
+    Attributes
+    ----------
+    best, last : Candidate
+        The round with the smallest error on the other rows, and the last one.
+    best_model, model : LocalModel
+        What was fitted to the rows in these rounds, as drafts.
+    failures : int
+        Rounds at the end that gained too little.
+    steps : tuple of int
+        What the rounds are recorded as.
+    """
+
+    best: Candidate
+    best_model: LocalModel
+    last: Candidate
+    model: LocalModel
+    failures: int = 0
+    steps: tuple[int, ...] = ()
+
+    def from_best(self) -> Rounds:
+        """Return the state after the best round, from which another map may go on."""
+        return Rounds(self.best, self.best_model, self.best, self.best_model)
+
+
+def begin_rounds(work: Work, candidate: Candidate, learn: IntArray, scored: IntArray) -> Rounds:
+    """Fit a candidate to some rows, with the metric that it has, and compare it on others."""
+    begin = work.clock.now()
+    tries = 6 if candidate.stage == "screening" and not candidate.rounds else 3
+    model, last = scored_round(work, candidate, candidate.rounds, learn, scored, tries)
+    text = f"{candidate.configuration}, models of {len(learn):,} rows"
+    work.step("metric", text, np.nan, cost_of_draft(work, learn), begin)
+    best = work.with_loss(replace(last, seconds=candidate.seconds + work.clock.now() - begin))
+    return Rounds(best, model, last, model)
+
+
+def scored_round(
+    work: Work, candidate: Candidate, number: int, learn: IntArray, scored: IntArray, tries: int
+) -> tuple[LocalModel, Candidate]:
+    """Return a draft of some rows, and the candidate with its error and outputs for others."""
+    model, outputs = scored_draft(work, candidate, learn, scored, tries)
+    problem = work.problem
+    return model, replace(
+        candidate,
+        setting=middle_setting(model.leaves),
+        error=weighted_error(problem.Y[scored], outputs, problem.weight[scored]),
+        rounds=number,
+        outputs=outputs,
+        rows=scored,
+        nested=None,
+        stage="metric",
+    )
+
+
+def cost_of_draft(work: Work, learn: IntArray) -> float:
+    """Return the cost in units of models of some rows in the leaves that metrics are learned in."""
+    leaf_size = min(work.settings.learned_leaf, work.settings.largest, len(learn))
+    return len(learn) * leaf_size**2 / work.unit(work.problem.n)
+
+
+def learn_on_rows(
+    work: Work, begun: Rounds, learn: IntArray, scored: IntArray, map_kind: str, rounds: int
+) -> Rounds:
+    """Go on with a metric or warp of some rows while rounds gain enough on the other ones."""
+    clock, settings = work.clock, work.settings
+    begin, found, kind = clock.now(), begun, begun.best.configuration
+    while (
+        found.last.rounds < begun.last.rounds + rounds
+        and found.failures <= settings.patience
+        and not clock.over(0.5)
+    ):
+        since = clock.now()
+        metric, setting = next_map(
+            work, found.last, found.model, found.last.metric, learn, map_kind, settings.slopes
+        )
+        number, before = found.last.rounds + 1, found.best.error
+        current = replace(found.last, metric=metric, setting=setting)
+        model, last = scored_round(work, current, number, learn, scored, 3)
+        gain = 1.0 - last.error / before if before > 0 else np.nan
+        text = f"{kind}, {map_kind}, round {number}"
+        step = work.step("metric", text, gain, cost_of_draft(work, learn), since)
+        enough = last.error <= (1.0 - settings.gain) * before
+        failures = 0 if enough else found.failures + 1
+        steps = (*found.steps, step)
+        found = replace(found, last=last, model=model, failures=failures, steps=steps)
+        if last.error < before:
+            found = replace(found, best=last, best_model=model)
+    if found is begun:
+        return found
+    work.keep(found.steps, len(found.steps) - (found.last.rounds - found.best.rounds))
+    seconds = begun.best.seconds + clock.now() - begin
+    return replace(found, best=work.with_loss(replace(found.best, seconds=seconds)))
+
+
+def learn_in_folds(
+    work: Work, candidate: Candidate, map_kind: str
+) -> tuple[Candidate | None, list[int]]:
+    """Return the candidate with a metric or warp, or None where folds do not gain clearly.
+
+    Also return the numbers of the steps that the rounds are recorded as. The outputs of a fold come
+    from a map and a model that were learned without its rows. When time runs out, the candidate is
+    None.
+    """
+    problem, folds, settings, clock = work.problem, work.folds, work.settings, work.clock
+    kind, begin = candidate.configuration, clock.now()
+    engine, n = settings.engine.single_threaded(), problem.n
+    losses: list[FloatArray] = []  # of every round, by row
+    outputs: list[FloatArray] = []
+    state = [(candidate.metric, candidate.setting)] * N_FOLDS
+    factors = []  # of every round: how its setting changes with the map
+    models: dict[int, LocalModel] = {}  # of the last round, by fold
+    steps: list[int] = []
+    numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
+    numbers = numbers if n < FEW else numbers[:_FEWER_FOLDS]
+    scored = np.flatnonzero(np.isin(folds, numbers))
+    for number in range(settings.rounds + 1):
+        if number > 1 and clock.over(0.6):
+            break
+        start = clock.now()
+        held_out = np.full(problem.Y.shape, np.nan)
+        factor = (1.0, 1.0)
+        for v in numbers:
+            if number <= 1 and clock.over(0.7):
+                return None, steps
+            inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
+            metric, setting = state[v]
+            if number:
+                metric, setting = state[v] = next_map(
+                    work, candidate, models[v], metric, outside, map_kind, _FOLD_GRADIENT_ROWS
+                )
+            # The first fold chooses how settings change with the map, for all folds and all rows.
+            tries = 3 if number and v == numbers[0] else 1
+            models[v] = fit_draft(
+                work, candidate, metric, setting.times(*factor), outside, len(outside), tries
+            )
+            if tries > 1:
+                tuned = middle_setting(models[v].leaves)
+                factor = tuned.C / setting.C, tuned.gamma / setting.gamma
+            new = problem.rows(kind.scaling, metric, inside)
+            held_out[inside] = models[v].outputs(new.X, engine=engine)
+        factors.append(factor)
+        outputs.append(held_out)
+        losses.append(
+            row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
+        )
+        before = losses[-2].mean() if number else 0.0
+        gain = 1.0 - losses[-1].mean() / before if before > 0 else np.nan
+        d, k = problem.inputs[kind.scaling].shape[1], problem.Y.shape[1]
+        operations = n**3 + len(numbers) * (
+            n**3 / 6.0 + 4.0 * _FOLD_GRADIENT_ROWS * n * d * (k + 2)
+        )
+        cost = operations / work.unit(n)
+        if number:
+            text = f"{kind}, {map_kind}, round {number}"
+            steps.append(work.step("metric", text, gain, cost, start))
+        if number and not work.worth(gain, max(cost, 1.0)):
+            break
+    table = np.array(losses)
+    best = clearly_best(table)
+    if not best:
+        return None, steps
+    nested = np.full(problem.Y.shape, np.nan)
+    for v in numbers:
+        inside = folds == v
+        nested[inside] = outputs[clearly_best(table[:, folds[scored] != v])][inside]
+    every = np.arange(n, dtype=np.intp)
+    metric, setting = candidate.metric, candidate.setting
+    for factor in factors[:best]:
+        if clock.over(0.8):
+            return None, steps
+        setting = setting.times(*factor)
+        model = fit_draft(work, candidate, metric, setting, every, n, 1)
+        metric, setting = next_map(work, candidate, model, metric, every, map_kind, settings.slopes)
+    learned = replace(
+        candidate,
+        metric=metric,
+        setting=setting.times(*factors[best]),
+        rounds=best,
+        error=float(losses[best].sum() / problem.weight[scored].sum()),
+        outputs=outputs[best],
+        rows=every,
+        nested=nested,
+        seconds=candidate.seconds + clock.now() - begin,
+        stage="metric",
+    )
+    return work.with_loss(learned), steps
+
+
+def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
+    """Return the kinds of maps that a candidate may learn: a metric, and a warp of its features."""
+    shape = work.settings.shape or candidate.configuration.shape
+    warped = work.settings.warps and n_rows >= _WARP_MIN_ROWS and shape == "diagonal"
+    return ["metric", "warp"] if warped else ["metric"]

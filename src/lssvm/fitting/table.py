@@ -10,7 +10,7 @@ A step is taken where its gain in held-out loss is worth its cost (`Work.worth`)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +21,12 @@ from lssvm.fitting.log_odds import fit_log_odds, refit_by_log_loss, try_log_odds
 from lssvm.fitting.record import Fit, Member, Trial, Tuning
 from lssvm.fitting.screening import (
     NESTED,
+    Rounds,
+    begin_rounds,
     distinct_configurations,
+    learn_in_folds,
+    learn_on_rows,
+    maps_of,
     median_distance,
     nested_outputs,
     screen,
@@ -35,6 +40,7 @@ from lssvm.fitting.stacking import (
     mean_loss,
     most_used,
     row_losses,
+    rows_that_count,
 )
 from lssvm.fitting.table_large import (
     allowed_for_all_rows,
@@ -45,6 +51,7 @@ from lssvm.fitting.table_prototypes import add_prototypes
 from lssvm.fitting.table_record import AllRows, Problem, TableFit, TableState, number_of, subset
 from lssvm.fitting.table_work import (
     FEW,
+    FEW_ROWS,
     N_FOLDS,
     SMALL,
     Callback,
@@ -57,31 +64,25 @@ from lssvm.fitting.table_work import (
     TableSettings,
     Work,
     best_first,
-    clearly_best,
     in_order,
     made_by_few_rows,
 )
-from lssvm.kernels import Metric
 from lssvm.kernels.radial import Distance, distances
 from lssvm.local import (
+    Leaf,
     LeafTask,
     LocalJob,
     LocalModel,
     Rows,
     Setting,
-    fit_local,
     fit_local_models,
     grow_tree,
 )
 from lssvm.local.leaf import weighted_error
-from lssvm.local.model import middle_setting
 from lssvm.tasks import Numbers
 
 _FIRST_ROUND_ROWS = 4000  # that the first round of a metric uses at most
 _METRIC_MIN_ROWS = 50  # below which no metric is tried
-_WARP_MIN_ROWS = 1000  # below which no warp is tried
-_FOLD_GRADIENT_ROWS = 600  # at which slopes are taken in every fold, at most
-_FEWER_FOLDS = 3  # in which maps are compared from 1,000 rows on
 _ONE_LEAF_ROWS = 4000  # up to which one leaf has all rows, except with "fast"
 _REDUNDANT = 0.2  # share of the gain that is worth a unit: models that add less are dropped
 _MIN_LEAF_ROWS = 125  # smallest leaf size to which a time limit leads
@@ -193,278 +194,6 @@ def report_end(work: Work, fit: TableFit) -> None:
     text = f"{stage}: {count} configuration{'s' if count > 1 else ''}, {spent:.1f} s"
     best = min(work.best, default=None)
     work.callback({"stage": stage, "text": text, "best_loss": best, "elapsed": spent})
-
-
-# --- 2. metrics and warps ------------------------------------------------------------------------
-
-
-def next_map(
-    work: Work,
-    candidate: Candidate,
-    model: LocalModel,
-    metric: Metric,
-    chosen: IntArray,
-    map_kind: str,
-    at_most: int,
-) -> tuple[Metric, Setting]:
-    """Return the metric or warp learned from the slopes of a model, and a setting for it.
-
-    The setting is the mean of those of the model's leaves, with gamma changed so that the width
-    stays the same relative to the median distance of the chosen rows.
-    """
-    kind, settings = candidate.configuration, work.settings
-    raw = work.problem.inputs[kind.scaling][chosen]
-    learned = kind.learn_metric(
-        model,
-        metric,
-        settings.engine.single_threaded(),
-        raw,
-        at_most=at_most,
-        shape=settings.shape,
-        how=map_kind,
-        ties=settings.ties,
-    )
-    some = chosen[:: max(1, len(chosen) // 300)]
-    rows = [work.problem.rows(kind.scaling, each, some).X for each in (metric, learned)]
-    before, after = (median_distance(distances(X, X, kind.distance)) for X in rows)
-    middle = middle_setting(model.leaves)
-    return learned, Setting(middle.C, middle.gamma * float(np.clip(before / after, 1e-6, 1e6)))
-
-
-def fit_draft(
-    work: Work,
-    candidate: Candidate,
-    metric: Metric,
-    setting: Setting,
-    chosen: IntArray,
-    leaf_size: int,
-    tries: int,
-) -> LocalModel:
-    """Fit models to some rows under a metric for a comparison: they are not kept."""
-    return fit_local(
-        work.problem.rows(candidate.configuration.scaling, metric, chosen),
-        candidate.configuration.distance,
-        setting,
-        leaf_size=leaf_size,
-        tries=tries,
-        stop=lambda: work.clock.over(0.6),
-        engine=work.settings.engine.single_threaded(),
-        draft=True,
-        held_out=False,
-    )
-
-
-def scored_draft(
-    work: Work, candidate: Candidate, learn: IntArray, scored: IntArray, tries: int
-) -> tuple[LocalModel, FloatArray]:
-    """Return a draft of some rows under the candidate's metric, and its outputs for others."""
-    problem, clock, settings = work.problem, work.clock, work.settings
-    leaf_size, start = min(settings.learned_leaf, settings.largest), clock.now()
-    metric = candidate.metric
-    model = fit_draft(work, candidate, metric, candidate.setting, learn, leaf_size, tries)
-    X = problem.rows(candidate.configuration.scaling, metric, scored).X
-    values = model.outputs(X, engine=settings.engine.single_threaded())
-    cost = len(learn) * min(leaf_size, len(learn)) ** 2
-    clock.measured(cost, (clock.now() - start) / settings.engine.n_workers)
-    return model, values
-
-
-@dataclass(frozen=True, eq=False)
-class Rounds:
-    """Rounds of a metric or warp that are learned on some rows and compared on others.
-
-    Attributes
-    ----------
-    best, last : Candidate
-        The round with the smallest error on the other rows, and the last one.
-    best_model, model : LocalModel
-        What was fitted to the rows in these rounds, as drafts.
-    failures : int
-        Rounds at the end that gained too little.
-    steps : tuple of int
-        What the rounds are recorded as.
-    """
-
-    best: Candidate
-    best_model: LocalModel
-    last: Candidate
-    model: LocalModel
-    failures: int = 0
-    steps: tuple[int, ...] = ()
-
-    def from_best(self) -> Rounds:
-        """Return the state after the best round, from which another map may go on."""
-        return Rounds(self.best, self.best_model, self.best, self.best_model)
-
-
-def begin_rounds(work: Work, candidate: Candidate, learn: IntArray, scored: IntArray) -> Rounds:
-    """Fit a candidate to some rows, with the metric that it has, and compare it on others."""
-    begin = work.clock.now()
-    tries = 6 if candidate.stage == "screening" and not candidate.rounds else 3
-    model, last = scored_round(work, candidate, candidate.rounds, learn, scored, tries)
-    text = f"{candidate.configuration}, models of {len(learn):,} rows"
-    work.step("metric", text, np.nan, cost_of_draft(work, learn), begin)
-    best = work.with_loss(replace(last, seconds=candidate.seconds + work.clock.now() - begin))
-    return Rounds(best, model, last, model)
-
-
-def scored_round(
-    work: Work, candidate: Candidate, number: int, learn: IntArray, scored: IntArray, tries: int
-) -> tuple[LocalModel, Candidate]:
-    """Return a draft of some rows, and the candidate with its error and outputs for others."""
-    model, outputs = scored_draft(work, candidate, learn, scored, tries)
-    problem = work.problem
-    return model, replace(
-        candidate,
-        setting=middle_setting(model.leaves),
-        error=weighted_error(problem.Y[scored], outputs, problem.weight[scored]),
-        rounds=number,
-        outputs=outputs,
-        rows=scored,
-        nested=None,
-        stage="metric",
-    )
-
-
-def cost_of_draft(work: Work, learn: IntArray) -> float:
-    """Return the cost in units of models of some rows in the leaves that metrics are learned in."""
-    leaf_size = min(work.settings.learned_leaf, work.settings.largest, len(learn))
-    return len(learn) * leaf_size**2 / work.unit(work.problem.n)
-
-
-def learn_on_rows(
-    work: Work, begun: Rounds, learn: IntArray, scored: IntArray, map_kind: str, rounds: int
-) -> Rounds:
-    """Go on with a metric or warp of some rows while rounds gain enough on the other ones."""
-    clock, settings = work.clock, work.settings
-    begin, found, kind = clock.now(), begun, begun.best.configuration
-    while (
-        found.last.rounds < begun.last.rounds + rounds
-        and found.failures <= settings.patience
-        and not clock.over(0.5)
-    ):
-        since = clock.now()
-        metric, setting = next_map(
-            work, found.last, found.model, found.last.metric, learn, map_kind, settings.slopes
-        )
-        number, before = found.last.rounds + 1, found.best.error
-        current = replace(found.last, metric=metric, setting=setting)
-        model, last = scored_round(work, current, number, learn, scored, 3)
-        gain = 1.0 - last.error / before if before > 0 else np.nan
-        text = f"{kind}, {map_kind}, round {number}"
-        step = work.step("metric", text, gain, cost_of_draft(work, learn), since)
-        enough = last.error <= (1.0 - settings.gain) * before
-        failures = 0 if enough else found.failures + 1
-        steps = (*found.steps, step)
-        found = replace(found, last=last, model=model, failures=failures, steps=steps)
-        if last.error < before:
-            found = replace(found, best=last, best_model=model)
-    if found is begun:
-        return found
-    work.keep(found.steps, len(found.steps) - (found.last.rounds - found.best.rounds))
-    seconds = begun.best.seconds + clock.now() - begin
-    return replace(found, best=work.with_loss(replace(found.best, seconds=seconds)))
-
-
-def learn_in_folds(
-    work: Work, candidate: Candidate, map_kind: str
-) -> tuple[Candidate | None, list[int]]:
-    """Return the candidate with a metric or warp, or None where folds do not gain clearly.
-
-    Also return the numbers of the steps that the rounds are recorded as. The outputs of a fold come
-    from a map and a model that were learned without its rows. When time runs out, the candidate is
-    None.
-    """
-    problem, folds, settings, clock = work.problem, work.folds, work.settings, work.clock
-    kind, begin = candidate.configuration, clock.now()
-    engine, n = settings.engine.single_threaded(), problem.n
-    losses: list[FloatArray] = []  # of every round, by row
-    outputs: list[FloatArray] = []
-    state = [(candidate.metric, candidate.setting)] * N_FOLDS
-    factors = []  # of every round: how its setting changes with the map
-    models: dict[int, LocalModel] = {}  # of the last round, by fold
-    steps: list[int] = []
-    numbers = [v for v in range(N_FOLDS) if (folds == v).any() and (folds != v).any()]
-    numbers = numbers if n < FEW else numbers[:_FEWER_FOLDS]
-    scored = np.flatnonzero(np.isin(folds, numbers))
-    for number in range(settings.rounds + 1):
-        if number > 1 and clock.over(0.6):
-            break
-        start = clock.now()
-        held_out = np.full(problem.Y.shape, np.nan)
-        factor = (1.0, 1.0)
-        for v in numbers:
-            if number <= 1 and clock.over(0.7):
-                return None, steps
-            inside, outside = np.flatnonzero(folds == v), np.flatnonzero(folds != v)
-            metric, setting = state[v]
-            if number:
-                metric, setting = state[v] = next_map(
-                    work, candidate, models[v], metric, outside, map_kind, _FOLD_GRADIENT_ROWS
-                )
-            # The first fold chooses how settings change with the map, for all folds and all rows.
-            tries = 3 if number and v == numbers[0] else 1
-            models[v] = fit_draft(
-                work, candidate, metric, setting.times(*factor), outside, len(outside), tries
-            )
-            if tries > 1:
-                tuned = middle_setting(models[v].leaves)
-                factor = tuned.C / setting.C, tuned.gamma / setting.gamma
-            new = problem.rows(kind.scaling, metric, inside)
-            held_out[inside] = models[v].outputs(new.X, engine=engine)
-        factors.append(factor)
-        outputs.append(held_out)
-        losses.append(
-            row_losses(held_out[scored], problem.Y[scored], "squared") * problem.weight[scored]
-        )
-        before = losses[-2].mean() if number else 0.0
-        gain = 1.0 - losses[-1].mean() / before if before > 0 else np.nan
-        d, k = problem.inputs[kind.scaling].shape[1], problem.Y.shape[1]
-        operations = n**3 + len(numbers) * (
-            n**3 / 6.0 + 4.0 * _FOLD_GRADIENT_ROWS * n * d * (k + 2)
-        )
-        cost = operations / work.unit(n)
-        if number:
-            text = f"{kind}, {map_kind}, round {number}"
-            steps.append(work.step("metric", text, gain, cost, start))
-        if number and not work.worth(gain, max(cost, 1.0)):
-            break
-    table = np.array(losses)
-    best = clearly_best(table)
-    if not best:
-        return None, steps
-    nested = np.full(problem.Y.shape, np.nan)
-    for v in numbers:
-        inside = folds == v
-        nested[inside] = outputs[clearly_best(table[:, folds[scored] != v])][inside]
-    every = np.arange(n, dtype=np.intp)
-    metric, setting = candidate.metric, candidate.setting
-    for factor in factors[:best]:
-        if clock.over(0.8):
-            return None, steps
-        setting = setting.times(*factor)
-        model = fit_draft(work, candidate, metric, setting, every, n, 1)
-        metric, setting = next_map(work, candidate, model, metric, every, map_kind, settings.slopes)
-    learned = replace(
-        candidate,
-        metric=metric,
-        setting=setting.times(*factors[best]),
-        rounds=best,
-        error=float(losses[best].sum() / problem.weight[scored].sum()),
-        outputs=outputs[best],
-        rows=every,
-        nested=nested,
-        seconds=candidate.seconds + clock.now() - begin,
-        stage="metric",
-    )
-    return work.with_loss(learned), steps
-
-
-def maps_of(work: Work, candidate: Candidate, n_rows: int) -> list[str]:
-    """Return the kinds of maps that a candidate may learn: a metric, and a warp of its features."""
-    shape = work.settings.shape or candidate.configuration.shape
-    warped = work.settings.warps and n_rows >= _WARP_MIN_ROWS and shape == "diagonal"
-    return ["metric", "warp"] if warped else ["metric"]
 
 
 # --- 3. models of all rows -----------------------------------------------------------------------
@@ -817,7 +546,11 @@ def choose_leaf_size(
 def gain_of_size(
     work: Work, rows: Rows, distance: Distance, start: Setting, size: int
 ) -> tuple[float, Setting]:
-    """Return the relative gain of leaves of a size over their halves, and their setting."""
+    """Return the relative gain of leaves of a size over their halves, and their setting.
+
+    One leaf proposes a setting, and all that are compared decide whether it is taken: what suits
+    one leaf may spoil another. A few remote rows do not decide, see `fall_of_loss`.
+    """
     engine = work.settings.engine
     leaves = [
         numbers
@@ -826,24 +559,55 @@ def gain_of_size(
     ]
     count = max(1, round(_COMPARED_ROWS / size))
     compared = [leaves[i] for i in np.unique(np.linspace(0, len(leaves) - 1, count).astype(int))]
-    regions = [rows.take(numbers[: int(1.5 * size)]) for numbers in compared]
-    halves = [
-        region.take(half)
-        for region in regions
-        for half in grow_tree(region.X, -(-len(region.X) // 2)).rows_by_leaf(region.X)
-    ]
+    regions = [numbers[: int(1.5 * size)] for numbers in compared]
+    halves = []
+    for numbers in regions:
+        X = rows.X[numbers]
+        split = grow_tree(X, -(-len(X) // 2)).rows_by_leaf(X)
+        halves += [numbers[half] for half in split]
+    every = np.concatenate(regions)
+    weight = rows.weight[every]
 
-    def error(parts: list[Rows], tries: int) -> tuple[float, Setting]:
-        tasks = [LeafTask(part, distance, start) for part in parts]
-        first = engine.fit(tasks[:1], tries=tries, draft=True)
-        setting = first[0].setting
-        rest = engine.fit([replace(task, start=setting) for task in tasks[1:]], draft=True)
-        weights = [float(part.weight.sum()) for part in parts]
-        return float(np.average([leaf.error for leaf in (*first, *rest)], weights=weights)), setting
+    def losses_of(found: list[Leaf], parts: list[IntArray]) -> FloatArray:
+        """Return the leave-one-out losses of the rows of all parts, in the order of ``every``."""
+        out = np.empty(len(rows.X))
+        for leaf, numbers in zip(found, parts, strict=True):
+            out[numbers] = leaf.squares.sum(axis=1)
+        return np.asarray(out[every])
 
-    before, _ = error(halves, 2)
-    after, setting = error(regions, 2)
-    return (1.0 - after / before if before > 0 else 0.0), setting
+    def best_losses(parts: list[IntArray]) -> tuple[FloatArray, Setting]:
+        tasks = [LeafTask(rows.take(numbers), distance, start) for numbers in parts]
+        first = engine.fit(tasks[:1], tries=2, draft=True)
+        proposed = first[0].setting
+        rest = [replace(task, start=proposed) for task in tasks[1:]]
+        losses = losses_of([*first, *engine.fit(rest, draft=True)], parts)
+        if proposed == start or not rest:
+            return losses, proposed
+        plain = losses_of(engine.fit(tasks, draft=True), parts)
+        better = fall_of_loss(plain, losses, weight) > 0.0
+        return (losses, proposed) if better else (plain, start)
+
+    before, _ = best_losses(halves)
+    after, setting = best_losses(regions)
+    return fall_of_loss(before, after, weight), setting
+
+
+def fall_of_loss(before: FloatArray, after: FloatArray, weight: FloatArray) -> float:
+    """Return the relative fall of the mean of losses (n,) of rows, with or without a few of them.
+
+    A loss cannot fall below 0, but it may rise without bounds where a row is far from all others.
+    Where the losses fall more without the thousandth of the rows that change most, this is the
+    result, unless a few rows make up the losses anyway.
+    """
+
+    def fall(some: IntArray) -> float:
+        was, now = (float(weight[some] @ losses[some]) for losses in (before, after))
+        return 1.0 - now / was if was > 0 else 0.0
+
+    order = np.argsort(weight * np.abs(before - after), kind="stable").astype(np.intp)
+    if rows_that_count(before, weight) < FEW_ROWS:
+        return fall(order)
+    return max(fall(order), fall(order[: len(order) - len(order) // 1000]))
 
 
 # --- 4. the stack --------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ FEW = 1000
 SMALL = 1500
 """Number of rows from which metrics are compared on rows set aside; below it, in folds."""
 
-_FEW_ROWS = 20.0  # that make up a log loss: fewer do not show which candidates are better
+FEW_ROWS = 20.0
+"""Rows that make up a log loss: fewer do not show which candidates are better."""
 
 
 class OutOfTime(Stopped):
@@ -426,7 +427,7 @@ def made_by_few_rows(work: Work, candidate: Candidate) -> bool:
         return False
     Y, weight = work.problem.Y[candidate.rows], work.problem.weight[candidate.rows]
     outputs = fit_stack([candidate.outputs], Y, weight, "log").outputs([candidate.outputs])
-    return rows_that_count(row_losses(outputs, Y, "log"), weight) < _FEW_ROWS
+    return rows_that_count(row_losses(outputs, Y, "log"), weight) < FEW_ROWS
 
 
 def in_order(work: Work, candidates: list[Candidate]) -> list[Candidate]:

@@ -74,15 +74,13 @@ class Kernel(ABC):
         """
         return replace(self, gamma=gamma)  # type: ignore[type-var]
 
-    def against(self, Z: Array, pairs: int | None = None) -> Evaluate:
+    def against(self, Z: Array) -> Evaluate:
         """Return the kernel with fixed ``Z`` (m, d); what depends on ``Z`` alone is done once.
 
         Parameters
         ----------
         Z : array of shape (m, d)
             Rows that stay, such as prototypes.
-        pairs : int, optional
-            Kernel values of all blocks of rows: many are worth compiled loops.
 
         Returns
         -------
@@ -90,6 +88,18 @@ class Kernel(ABC):
             From ``X`` (n, d) and an optional ``out`` to the kernel (n, m), as `__call__`.
         """
         return lambda X, out=None: self(X, Z, out)
+
+    def against_many(self, Z: Array, pairs: int | None) -> Evaluate:
+        """Return `against` for so many kernel values: many are worth compiled loops.
+
+        Parameters
+        ----------
+        Z : array of shape (m, d)
+            Rows that stay.
+        pairs : int or None
+            Kernel values of all blocks of rows; None: not known.
+        """
+        return self.against(Z)
 
     def fused(self, Z: Array, coef: FloatArray, *, pairs: int, dtype: Any) -> AddTo | None:
         """Return compiled loops that add K(x, Z) coef to outputs of blocks of rows, or None.

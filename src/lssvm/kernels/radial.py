@@ -363,7 +363,7 @@ class RBF(_Radial):
         """Return exp(-gamma ||x - z||^2), shape (n, m)."""
         return self.against(Z)(X, out)
 
-    def against(self, Z: Array, pairs: int | None = None) -> Evaluate:
+    def against(self, Z: Array) -> Evaluate:
         """Return the kernel with fixed ``Z`` (m, d), a function of ``X`` and ``out``."""
         exponents = _minus_scaled_squares(Z, self.gamma)
 
@@ -516,20 +516,19 @@ class Laplacian(_Radial):
 
     def __call__(self, X: Array, Z: Array, out: FloatArray | None = None) -> Array:
         """Return exp(-sum_i gamma_i |x_i - z_i|), shape (n, m)."""
-        return self.against(Z)(X, out)
+        return self._values(X, Z)
 
-    def against(self, Z: Array, pairs: int | None = None) -> Evaluate:
+    def against_many(self, Z: Array, pairs: int | None) -> Evaluate:
         """Return the kernel with fixed ``Z`` (m, d), a function of ``X`` and ``out``."""
+        return lambda X, out=None: self._values(X, Z, pairs)
 
-        def evaluate(X: Array, out: FloatArray | None = None) -> Array:
-            factors = self._per_feature(X)
-            if is_numpy(X):
-                D = distances(*_in_double(X, Z, factors), "cityblock", pairs=pairs)
-                return np.exp(np.negative(D, out=D), out=D).astype(X.dtype, copy=False)
-            D = _by_differences(_scaled(X, factors), _scaled(Z, factors), squared=False)
-            return get_namespace(X).exp(-D)
-
-        return evaluate
+    def _values(self, X: Array, Z: Array, pairs: int | None = None) -> Array:
+        factors = self._per_feature(X)
+        if is_numpy(X):
+            D = distances(*_in_double(X, Z, factors), "cityblock", pairs=pairs)
+            return np.exp(np.negative(D, out=D), out=D).astype(X.dtype, copy=False)
+        X, Z = _scaled(X, factors), _scaled(Z, factors)
+        return get_namespace(X).exp(-_by_differences(X, Z, squared=False))
 
     def gradient(self, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """Return -gamma_i sum_j coef_j K(x, z_j) sign(x_i - z_ji), shape (n, k, d).
@@ -556,7 +555,7 @@ class Laplacian(_Radial):
         -------
         array of shape (n, m)
         """
-        return np.asarray(self.against(Z, 4 * len(X) * len(Z))(X))
+        return np.asarray(self._values(X, Z, 4 * len(X) * len(Z)))
 
 
 _TILE = 2**16  # kernel values that stay near while all features pass over them

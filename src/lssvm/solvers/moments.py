@@ -681,7 +681,7 @@ class _Pass:
         )
         self.shape, self.n_cells = (m, n_targets), n_cells
         self.rows = block_rows(8 * 2 * m * threads, budget, n_rows=BLOCK, at_most=BLOCK)
-        self.shift, self.values = kernel_shift(kernel, Z), kernel.against(Z, pairs)
+        self.shift, self.values = kernel_shift(kernel, Z), kernel.against_many(Z, pairs)
         self.local = threading.local()
         self.spares: list[RowSums] = []  # room that was used before: fresh pages cost time
 
