@@ -14,6 +14,7 @@ from lssvm.fitting import (
     Problem,
     TableSettings,
     fit_table,
+    screening,
     table,
     table_record,
 )

@@ -498,7 +498,8 @@ def fit_leaf(
 
     if start.loss == "logistic":
         K = exponential(double(), start.gamma, np.empty((n, n)) if shared else double())
-        near = near if near is None or distinct is None else distinct.gathered(near)
+        if near is not None and distinct is not None:
+            near = distinct.gathered(near)
         return fit_logistic_leaf(
             given, start, K, repeats, near, distinct, tries=tries, stop=stop, draft=draft
         )
