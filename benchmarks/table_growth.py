@@ -178,7 +178,7 @@ HEAD = """# Growth of the model for tables with the rows of a file
 
 `python -m benchmarks.table_growth --work FOLDER`
 
-Wanted: an exponent of at most 1.05 from 10^5 to 10^7 rows; 10^7 rows in at most 40 minutes with a
+Wanted: an exponent of at most 1.05 from 10^5 to 10^7 rows; 10^7 rows in at most 12 minutes with a
 peak of 3 GB. Generated rows of 28 columns from a Parquet file, default settings, two threads, every
 size in a process of its own; minutes, rows of a part, `memory_budget`, the peak of the process, and
 the error 100 (1 - R2) on 50,000 new rows and that of 500 prototypes of the same rows.

@@ -119,8 +119,8 @@ def paired(
 ) -> tuple[list[str], Array, Array]:
     """Return the sets, and mean values of a field of two methods over common seeds.
 
-    Converted records have no say but for the error; times are compared where both were measured on
-    the same machine with the same threads and jobs.
+    Converted records have no say but for the error. Times are those of the first split for which
+    both were measured on the same machine with the same threads and jobs.
     """
     known = records.tried
     names, a, b = [], [], []
@@ -131,7 +131,7 @@ def paired(
         )
         common = sorted(set(one) & set(two))
         if field in TIMES:
-            common = [seed for seed in common if _alike(records, one[seed], two[seed])]
+            common = [seed for seed in common if _alike(records, one[seed], two[seed])][:1]
         if common:
             names.append(s)
             a.append(np.mean([one[seed][field] for seed in common]))

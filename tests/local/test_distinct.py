@@ -5,7 +5,7 @@ import pytest
 
 from lssvm.local import Rows, Setting, fit_leaf
 from lssvm.local import leaf as leaf_module
-from lssvm.local.leaf import DistinctRows, EqualRows
+from lssvm.local.leaf import EqualRows, MergedRows
 from lssvm.solvers import ExactFit
 
 
@@ -29,7 +29,7 @@ def both(monkeypatch, *given, **how):
     """Return a leaf of distinct rows and one of all rows."""
     merged = fit_leaf(*given, **how)
     with monkeypatch.context() as patch:
-        patch.setattr(DistinctRows, "of", classmethod(lambda *given: None))
+        patch.setattr(MergedRows, "of", classmethod(lambda *given: None))
         return merged, fit_leaf(*given, **how)
 
 
@@ -94,7 +94,7 @@ def test_left_out_observations_are_refits():
 def test_what_is_not_merged():
     rows = repeated(200, 20, True)
     equal = EqualRows.among(rows.X, rows.Y, rows.weight)
-    of = DistinctRows.of
+    of = MergedRows.of
     assert len(of(rows.X, rows.Y, rows.weight, equal).X) == 20
     few = EqualRows.among(rows.X[:50], rows.Y[:50])
     assert of(rows.X[:50], rows.Y[:50], rows.weight[:50], few) is None
@@ -121,9 +121,21 @@ def test_equal_sums_of_other_rows_are_told_apart(monkeypatch):
 def test_gathered_coefficients_have_the_same_outputs():
     rows = repeated(150, 9, True)
     equal = EqualRows.among(rows.X, rows.Y)
-    distinct = DistinctRows.of(rows.X, rows.Y, rows.weight, equal)
+    distinct = MergedRows.of(rows.X, rows.Y, rows.weight, equal)
     whole = ExactFit(rows.Y, np.zeros(1), rows.Y)
     K = rows.X @ rows.X.T
     np.testing.assert_allclose(
         K[:, equal.first] @ distinct.gathered(whole).coef, K @ rows.Y, rtol=1e-9, atol=1e-9
     )
+
+
+def test_copies_of_minus_and_plus_one_do_not_leak():
+    """Sums of the bits of such rows are nearly all the same: they are no observations."""
+    corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 7)).reshape(7, -1).T
+    X = np.repeat(corners, 2, axis=0)
+    y = np.repeat(np.random.default_rng(0).normal(size=len(corners)), 2)
+    Y = (y + 0.01 * np.random.default_rng(1).normal(size=len(y)))[:, None]
+    found = EqualRows.among(X, Y)
+    assert not found.alone and len(found.first) == len(corners)
+    error = fit_leaf(Rows(X, Y, np.ones(len(X))), "sqeuclidean", Setting(100.0, 0.1)).error
+    assert error > 0.5 * Y.var()

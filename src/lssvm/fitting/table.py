@@ -654,9 +654,8 @@ def assemble(work: Work, plan: Plan, fitted: list[Fitted]) -> TableFit:
     names = {c.name for c in candidates}
     earlier = plan.dropped + plan.candidates + unused
     dropped = {c.name: c for c in earlier if c.name not in names}
-    left = {c.configuration for c in candidates}
-    gone = [c for c in unused if c.stage == "prototypes" or c.configuration not in left]
-    work.not_kept(c.step for c in gone if c.step is not None)
+    kept_steps = {c.step for c in candidates}
+    work.not_kept(c.step for c in unused if c.step is not None and c.step not in kept_steps)
     trials += [trial_of(c, c.error / spread, 0.0) for c in dropped.values()]
     trials.sort(key=lambda t: (-t.weight, t.error))
     leaf_size = max(

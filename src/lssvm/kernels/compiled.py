@@ -4,8 +4,8 @@ City-block distances, the kernels exp(-distance) and their expansions in tiles t
 cache, and the slopes of the Laplacian. The rows of the basis lie transposed, so that the innermost
 loop runs over consecutive numbers and LLVM vectorises it. Every function returns None where numba
 is missing or the work is too little to load it for; the caller then computes by NumPy and SciPy,
-with the same result to 1e-12. numba is loaded at the first call that is worth it, and what it
-compiles is kept on disk.
+with the same result to 1e-12, or to single precision where the inputs have it. numba is loaded at
+the first call that is worth it, and what it compiles is kept on disk.
 """
 
 from __future__ import annotations

@@ -408,7 +408,9 @@ class DeviceLeaves(LeafEngine):
     'cuda'
     """
 
-    threads: int = field(default_factory=lambda: n_threads(None), init=False)  # of slopes
+    threads: int = field(
+        default_factory=lambda: n_threads(None), init=False
+    )  # of slopes on the host
     place: Device
 
     @property
@@ -418,7 +420,7 @@ class DeviceLeaves(LeafEngine):
 
     @property
     def n_configurations(self) -> int:
-        """Return 4: the cores of the host take slopes while the device solves."""
+        """Return 4: the host prepares one while the device solves another."""
         return 4 if self.place.is_cuda else 1
 
     @property
@@ -655,9 +657,15 @@ class DeviceLeaves(LeafEngine):
             return slopes_of(kernel, X, Z, coef, metric, rows_in_Z)
         own = rows_in_Z if metric.by_feature else None
         put = self.place.put
-        own = None if own is None else put(own)
-        sides = _laplacian_slopes(put(X), put(Z), put(coef), float(kernel.gamma), own)
-        return [metric.back(to_numpy(side)) for side in sides]
+        try:
+            own = None if own is None else put(own)
+            sides = _laplacian_slopes(put(X), put(Z), put(coef), float(kernel.gamma), own)
+            return [metric.back(to_numpy(side)) for side in sides]
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            self.place.release()
+            return slopes_of(kernel, X, Z, coef, metric, rows_in_Z)
 
     def mapped(self, metric: Metric, X: FloatArray) -> FloatArray:
         """Return rows mapped by a metric, the warp of which is computed on the device."""

@@ -28,6 +28,7 @@ _SINGLE_MIN_ROWS = 200  # below which single precision saves no time
 _CONDITION = 2e6  # up to which single precision gives leave-one-out outputs to three digits
 _LOGISTIC_CONDITION = 1e5  # the same of log-odds, of C times the sum of the curvatures of rows
 _BUDGET = 2**28  # bytes of kernel values at most while outputs are computed
+_NOTHING = np.empty(0)
 _MERGED_MIN_ROWS = 100  # below which merging equal rows saves no time
 _MERGED = 0.9  # share of distinct rows up to which they are merged
 _SUMMED = 2**17  # numbers that are summed at a time: they fit into the cache
@@ -172,7 +173,8 @@ class EqualRows:
     @classmethod
     def among(cls, X: FloatArray, Y: FloatArray, weight: FloatArray | None = None) -> Self:
         """Return the equal rows of X (n, d) with targets Y (n, k)."""
-        # A sum of products modulo 2^64: equal rows have equal sums, and few others do.
+        # Sums of products modulo 2^64: equal rows have equal ones. So have some others, such as
+        # rows of -1 and 1, whose bits differ in one place only.
         factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
         sums = np.empty(len(X), dtype=np.uint64)
         for part in slices(len(X), max(1, _SUMMED // max(X.shape[1], 1))):
@@ -188,9 +190,9 @@ class EqualRows:
             flat = np.ascontiguousarray(X + 0.0)
             keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * X.shape[1]))).ravel()
             _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        n_observations = observation_weight(len(X), weight)[0]
-        alone = len(first) < len(X) and are_observations(sums, Y, weight, n_observations)
-        return cls(first, place.ravel(), alone)
+        place, count = place.ravel(), observation_weight(len(X), weight)[0]
+        alone = len(first) < len(X) and are_observations(place, Y, weight, count)
+        return cls(first, place, alone)
 
     def repeats(self) -> Repeats:
         """Return which rows are left out together."""
@@ -199,7 +201,7 @@ class EqualRows:
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctRows:
+class MergedRows:
     r"""The distinct rows of some rows: an exact model of them is one of all rows.
 
     With :math:`S_g` the sum of the precisions :math:`p_i = C s_i` of the rows of a distinct input g
@@ -222,9 +224,9 @@ class DistinctRows:
     Examples
     --------
     >>> import numpy as np
-    >>> from lssvm.local.leaf import DistinctRows, EqualRows
+    >>> from lssvm.local.leaf import MergedRows, EqualRows
     >>> X, y = np.repeat([[0.0], [1.0]], 60, axis=0), np.arange(120.0)[:, None]
-    >>> found = DistinctRows.of(X, y, np.ones(120), EqualRows.among(X, y))
+    >>> found = MergedRows.of(X, y, np.ones(120), EqualRows.among(X, y))
     >>> found.Y.ravel(), found.weight, found.equal.alone
     (array([29.5, 89.5]), array([60., 60.]), True)
     """
@@ -277,6 +279,8 @@ class DistinctRows:
         self, fit: ExactFit, outputs: FloatArray, C: float, Y: FloatArray, weight: FloatArray
     ) -> ExactFit:
         """Return `expanded` for a model of log-odds, by the LS-SVM of its last Newton step.
+
+        Its leave-one-out outputs are right to first order, as those of `solve_logistic` are.
 
         Parameters
         ----------
@@ -481,7 +485,7 @@ def fit_leaf(
         repeats = rows.repeats()
     elif len(rows.X) > 1:
         equal = EqualRows.among(rows.X, rows.Y, rows.weight)
-        distinct = DistinctRows.of(rows.X, rows.Y, rows.weight, equal)
+        distinct = MergedRows.of(rows.X, rows.Y, rows.weight, equal)
         repeats = equal.repeats() if distinct is None else ALONE
     if distinct is not None:
         rows = Rows(distinct.X, distinct.Y, distinct.weight)
@@ -553,6 +557,7 @@ def fit_leaf(
 
     def leaf_of(setting: Setting, fit: ExactFit) -> Leaf:
         fit = of_all(setting, fit)
+        fit = replace(fit, diagonal=_NOTHING)
         known = len(fit.left_out) > 0
         error = weighted_error(given.Y, fit.left_out, given.weight) if known else np.nan
         return Leaf(given, setting, fit, error)
@@ -585,7 +590,7 @@ def fit_logistic_leaf(
     K: FloatArray,
     repeats: Repeats,
     near: ExactFit | None,
-    distinct: DistinctRows | None,
+    distinct: MergedRows | None,
     *,
     tries: int,
     stop: Callable[[], bool],
@@ -611,6 +616,7 @@ def fit_logistic_leaf(
             f = K @ fit.coef[:, 0] + fit.intercept[0]
             fit = distinct.expanded_log_odds(fit, f, setting.C, rows.Y, rows.weight)
         losses = -log_expit(rows.Y * fit.left_out).sum(axis=1)
+        fit = replace(fit, diagonal=_NOTHING)
         leaf = Leaf(rows, setting, fit, float(np.average(losses, weights=rows.weight)))
         if search.update(leaf.error):
             best = leaf
